@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use rehearsal::{Reply, Script};
-use serde_json::json;
-use tavernkeep::auth::{
+use edge::caller::{
     Scope,
     access::{Access, Player, Reach, TABLE},
 };
+use rehearsal::{Reply, Script};
+use serde_json::json;
 
 use crate::support::{Client, Rows, Server, counts};
 

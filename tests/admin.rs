@@ -22,8 +22,8 @@ mod tools;
 mod tries;
 mod unseen;
 
+use edge::users::Role;
 use serde_json::Value;
-use tavernkeep::users::Role;
 use uuid::Uuid;
 
 use crate::support::{Answer, Server, browser::Browser};

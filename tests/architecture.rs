@@ -1,142 +1,328 @@
-//! The direction of dependencies: what may know of what.
+//! The direction of dependencies: crates stand in layers, and the rooms of a crate (the modules at its root) stand in an
+//! order. Each crate and each room may use only what is listed before it.
+//!
+//! To add a room, add its name after the rooms that it uses. If there is no such place, something in it belongs lower.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+mod paths;
 
-/// A folder or file of `api/src`, and what it must not use.
-const FORBIDDEN: &[(&str, &[&str])] = &[
-    // The frame of HTTP knows no kind of the world.
+use std::{collections::BTreeSet, path::Path, process::Command};
+
+use paths::{Source, Used, sources};
+use serde_json::Value;
+
+/// The crates from bottom to top, each with its rooms from bottom to top.
+const LAYERS: &[(&str, &[&str])] = &[
     (
-        "http",
+        "base",
         &[
-            "crate::npcs",
-            "crate::owners",
-            "crate::lore",
-            "crate::memory",
-            "crate::characters",
-            "crate::turns",
-            "crate::campaigns",
+            "clock",
+            "metrics",
+            "rate",
+            "error",
+            "json",
+            "request_id",
+            "secrets",
+            "stored",
+            "threads",
+            "tokens",
+            "watched",
         ],
     ),
-    // Prompts are made of rows, not of requests, and call no model.
-    ("prompt", &["crate::turns", "crate::models", "crate::campaigns", "LlmClient"]),
-    // Tools use services.
+    ("rules", &["dice", "srd", "sheet", "resolve", "encounter"]),
     (
-        "tools",
-        &["::http::list", "crate::turns", "crate::commands", "crate::planner", "crate::npcs::", "crate::owners::"],
+        "entity",
+        &[
+            "id",
+            "json",
+            "kind",
+            "shapes",
+            "campaign",
+            "character",
+            "encounter",
+            "lore",
+            "memory",
+            "message",
+            "npc",
+            "owner",
+            "scene",
+            "session",
+        ],
     ),
-    // Turns know nothing of who asked for them; a command does not know whether it was planned.
-    ("turns", &["crate::planner", "crate::commands"]),
-    ("commands", &["crate::planner"]),
-    // What reads a model's plan knows nothing but JSON.
-    ("planner/plan.rs", &["crate::", "super::"]),
-    ("limits", &["crate::turns", "crate::prompt"]),
-    // The editor uses services; the database is theirs.
-    ("admin", &["sqlx", "sea_orm"]),
+    ("migration", &["tenant_table", "m*"]),
+    (
+        "llm",
+        &[
+            "guard",
+            "endpoint",
+            "error",
+            "breaker",
+            "retry",
+            "settings",
+            "http_clients",
+            "usage",
+            "decode",
+            "stream",
+            "request",
+            "transport",
+            "client",
+            "reply",
+        ],
+    ),
+    ("pgcluster", &["error", "binaries", "place", "state", "cluster", "process"]),
+    (
+        "rehearsal",
+        &[
+            "error",
+            "feed",
+            "lines",
+            "prefix_cache",
+            "recorder",
+            "reply",
+            "builders",
+            "completion",
+            "schema",
+            "script",
+            "cursor",
+            "stream",
+            "wire",
+            "check",
+            "prompt",
+            "scene",
+            "master",
+            "referee",
+            "planner",
+            "persona",
+            "state",
+            "http",
+            "server",
+        ],
+    ),
+    ("db", &["link", "pool", "feeds", "retry", "tenancy"]),
+    (
+        "edge",
+        &[
+            "admission",
+            "client",
+            "connections",
+            "panics",
+            "passwords",
+            "tenants",
+            "caller",
+            "limits",
+            "models",
+            "state",
+            "http",
+            "auth",
+            "tenant_settings",
+            "users",
+        ],
+    ),
+    (
+        "world",
+        &[
+            "actors",
+            "dice",
+            "erasure",
+            "characters",
+            "memory",
+            "npcs",
+            "owners",
+            "playing",
+            "journal",
+            "audit",
+            "campaigns",
+            "edits",
+            "lore",
+            "revisions",
+            "rules",
+            "scenes",
+            "interchange",
+            "messages",
+            "encounters",
+            "sessions",
+            "table",
+        ],
+    ),
+    ("ai", &["frontends", "tools", "prompt", "turns", "bridge", "commands", "planner"]),
+    ("pages", &["admin", "play"]),
+    ("tavernkeep", &["config", "app", "demo", "life", "database", "openapi", "docs", "ops", "routes", "server", "cli"]),
 ];
 
-/// Only these may reach tables without a tenant's transaction: definer functions, the operator's command line.
+/// Only these may reach tables without a tenant's transaction: definer functions, and the operator's command line.
 const MAY_USE_THE_POOL: &[&str] = &[
-    "app.rs",
-    "auth/keys.rs",
-    "bridge/mail.rs",
-    "campaigns/removal.rs",
-    "cli",
-    "database.rs",
-    "demo",
-    "ops",
-    "tenants/service.rs",
-    "turns/elsewhere.rs",
-    "turns/store/sweep.rs",
-    "users/links.rs",
-    "users/second_factor.rs",
-    "users/sessions.rs",
+    "pgcluster/src",
+    "db/src",
+    "edge/src/caller/keys.rs",
+    "edge/src/state.rs",
+    "edge/src/tenant_settings/service.rs",
+    "edge/src/users/links.rs",
+    "edge/src/users/second_factor.rs",
+    "edge/src/users/sessions.rs",
+    "world/src/campaigns/removal.rs",
+    "ai/src/frontends/mail.rs",
+    "ai/src/turns/elsewhere.rs",
+    "ai/src/turns/store/sweep.rs",
+    "api/src",
 ];
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            found.push(path);
-        }
-    }
-    found
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
-fn api() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/src")
+/// The folder of a crate.
+fn folder(name: &str) -> &str {
+    if name == "tavernkeep" { "api" } else { name }
+}
+
+fn all_sources() -> Vec<Source> {
+    LAYERS.iter().flat_map(|(name, _)| sources(root(), folder(name))).collect()
+}
+
+fn place(rooms: &[&str], room: &str) -> Option<usize> {
+    rooms.iter().position(|listed| match listed.strip_suffix('*') {
+        Some(start) => room.starts_with(start),
+        None => *listed == room,
+    })
+}
+
+/// What a source uses although it stands above the source's own room.
+fn upward(rooms: &[&str], source: &Source) -> Vec<String> {
+    let Some(room) = source.module.first() else { return Vec::new() };
+    let Some(own) = place(rooms, room) else {
+        return vec![format!("{}: the room `{room}` is not listed in LAYERS", source.path)];
+    };
+    let above = |used: &&Used| place(rooms, &used.path[0]).is_some_and(|other| other > own);
+    let inside = source.used.iter().filter(|used| used.is_inside);
+    inside.filter(above).map(|used| format!("{}: crate::{}", source.path, used.path.join("::"))).collect()
 }
 
 #[test]
-fn rooms_do_not_know_what_is_above_them() {
-    for (room, forbidden) in FORBIDDEN {
-        let place = api().join(room);
-        let files = if place.is_dir() { sources(&place) } else { vec![place] };
-        assert!(!files.is_empty(), "{room} is gone: mend this table");
-        for file in files {
-            let text = fs::read_to_string(&file).unwrap();
-            for name in *forbidden {
-                let used = text.lines().filter(|l| !l.trim_start().starts_with("//")).any(|l| l.contains(name));
-                assert!(!used, "{} must not use {name}", file.display());
+fn rooms_import_only_rooms_below_them() {
+    let mut wrong = Vec::new();
+    for (name, rooms) in LAYERS {
+        for source in sources(root(), folder(name)) {
+            wrong.extend(upward(rooms, &source));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_listed_room_exists() {
+    for (name, rooms) in LAYERS {
+        let found: BTreeSet<String> =
+            sources(root(), folder(name)).into_iter().filter_map(|source| source.module.first().cloned()).collect();
+        for room in *rooms {
+            assert!(found.iter().any(|one| place(&[room], one).is_some()), "{name} has no room `{room}`");
+        }
+    }
+}
+
+/// In whatever way an import is written, it is found.
+#[test]
+fn a_planted_upward_import_is_found() {
+    let rooms = &["low", "high"];
+    let planted = [
+        "use crate::high::Thing;",
+        "use crate::{\n    low::Other,\n    high::{self, Thing},\n};",
+        "use crate::high as other;",
+        "pub(crate) use super::high::Thing;",
+        "use super::{low::Other, high};",
+        "fn f() { use crate::high::Thing; }",
+        "fn f() -> crate::high::Thing { crate::low::thing() }",
+        "mod inner { use super::super::high::Thing; }",
+        "fn f() { println!(\"{}\", crate::high::THING); }",
+        "macro_rules! make { () => { $crate::high::Thing::new() } }",
+        "#[serde(with = \"crate::high::text\")] struct A;",
+    ];
+    for text in planted {
+        let source = Source::parse("low.rs", vec!["low".to_owned()], text);
+        assert!(!upward(rooms, &source).is_empty(), "{text}");
+        let source = Source::parse("high.rs", vec!["high".to_owned()], &text.replace("high", "low"));
+        assert!(upward(rooms, &source).is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn crates_depend_only_on_crates_below_them() {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let asked = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    let metadata: Value = serde_json::from_slice(&asked.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let layer = |name: &str| LAYERS.iter().position(|(listed, _)| *listed == name);
+    for (own, (name, _)) in LAYERS.iter().enumerate() {
+        let package = packages.iter().find(|package| package["name"] == **name).unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let used = dependency["name"].as_str().unwrap();
+            let is_below = layer(used).is_none_or(|other| other < own);
+            assert!(is_below || dependency["kind"] == "dev", "{name} must not depend on {used}");
+        }
+    }
+}
+
+/// What these crates must do without, besides the crates above them.
+#[test]
+fn pure_crates_stay_pure() {
+    const DATABASE: &[&str] = &["sqlx", "sea_orm"];
+    const HTTP: &[&str] = &["actix_web", "actix_http"];
+    for (name, forbidden) in [
+        ("rules", &[DATABASE, HTTP, &["tokio", "getrandom", "base"]][..]),
+        ("entity", &[HTTP, &["tokio", "sqlx"]]),
+        ("llm", &[DATABASE, HTTP, &["entity", "rules"]]),
+        ("db", &[HTTP, &["entity", "rules", "llm"]]),
+        ("pgcluster", &[HTTP, &["base"]]),
+        ("rehearsal", &[DATABASE, &["entity", "db"]]),
+        ("edge", &[&["rules"]]),
+        ("world", &[&["llm", "rehearsal"]]),
+    ] {
+        for source in sources(root(), name) {
+            let outside = source.used.iter().filter(|used| !used.is_inside);
+            for used in outside {
+                let is_forbidden = forbidden.iter().any(|names| names.contains(&used.path[0].as_str()));
+                assert!(!is_forbidden, "{}: {}", source.path, used.path.join("::"));
             }
         }
     }
 }
 
+/// Pages call services: no SQL, and no route of another crate.
 #[test]
-fn the_editor_calls_services_and_no_slices_routes() {
-    for file in sources(&api().join("admin")) {
-        let text = fs::read_to_string(&file).unwrap();
-        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            // `crate::http` is what all routes share; within `use crate::{…}` it stands at the first level.
-            let indent = line.len() - line.trim_start().len();
-            let named = line.trim_start();
-            let is_nested =
-                indent >= 8 && named.starts_with("http::") && (named.ends_with(',') || named.ends_with('{'));
-            let is_slices = line.replace("crate::http::", "").replace("actix_web::http::", "").contains("::http::");
-            let is_call = named.contains('(');
-            assert!((!is_nested || is_call) && !is_slices, "{}: {line}", file.display());
+fn pages_call_services() {
+    for source in sources(root(), "pages") {
+        for used in source.used.iter().filter(|used| !used.is_inside) {
+            let path = used.path.join("::");
+            assert!(!matches!(&*used.path[0], "sqlx" | "sea_orm"), "{}: {path}", source.path);
+            let is_slice = matches!(&*used.path[0], "world" | "ai")
+                || (used.path[0] == "edge" && used.path.get(1).is_some_and(|room| room != "http"));
+            let is_route = is_slice && used.path.iter().skip(1).any(|part| part == "http");
+            assert!(!is_route, "{}: {path}", source.path);
         }
     }
+}
+
+/// What reads a model's plan knows nothing but JSON.
+#[test]
+fn reading_a_plan_needs_nothing_of_ours() {
+    let plan = sources(root(), "ai").into_iter().find(|source| source.path == "ai/src/planner/plan.rs").unwrap();
+    let ours = |used: &&Used| used.is_inside || LAYERS.iter().any(|(name, _)| *name == used.path[0]);
+    let found: Vec<_> = plan.used.iter().filter(ours).map(|used| used.path.join("::")).collect();
+    assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]
 fn only_tenant_transactions_touch_tables() {
-    for file in sources(&api()) {
-        let inside = file.strip_prefix(api()).unwrap().to_string_lossy().into_owned();
-        if MAY_USE_THE_POOL.iter().any(|allowed| inside.starts_with(allowed)) {
+    for source in all_sources() {
+        if MAY_USE_THE_POOL.iter().any(|allowed| source.path.starts_with(allowed)) {
             continue;
         }
-        let text = fs::read_to_string(&file).unwrap();
-        for name in ["pool.acquire()", "PgConnection::connect", "Link::open"] {
-            assert!(!text.contains(name), "{inside} goes around TenantTx: {name}");
-        }
-    }
-}
-
-#[test]
-fn pure_crates_stay_pure() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for (member, forbidden) in [
-        ("base", &["db", "entity", "llm", "migration", "pgcluster", "rules", "tavernkeep"][..]),
-        ("db", &["entity", "llm", "migration", "pgcluster", "rules", "tavernkeep", "actix"]),
-        ("llm", &["db", "entity", "migration", "pgcluster", "rules", "tavernkeep", "actix", "sqlx", "sea-orm"]),
-        ("pgcluster", &["base", "db", "entity", "llm", "migration", "rules", "tavernkeep", "actix"]),
-        ("rules", &["tokio", "sea-orm", "actix", "sqlx", "getrandom", "tavernkeep"]),
-        ("entity", &["tokio", "actix", "tavernkeep", "migration"]),
-        ("migration", &["actix", "tavernkeep", "entity"]),
-        ("rehearsal", &["tavernkeep", "entity", "sea-orm", "sqlx"]),
-    ] {
-        let manifest = fs::read_to_string(root.join(member).join("Cargo.toml")).unwrap();
-        let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
-        for name in forbidden {
-            let used = dependencies.lines().any(|l| l.split(['.', ' ', '=']).next() == Some(name));
-            assert!(!used, "{member} must not depend on {name}");
-        }
+        let opens = source.used.iter().map(|used| used.path.join("::"));
+        let opens: Vec<_> =
+            opens.filter(|path| path.ends_with("PgConnection::connect") || path.ends_with("Link::open")).collect();
+        assert!(opens.is_empty() && !source.takes_from_pool, "{} goes around TenantTx: {opens:?}", source.path);
     }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use base::{clock, secrets::Secrets};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use jsonwebtoken::{Algorithm, EncodingKey, Header, crypto, encode};
-use reqwest::Method;
-use serde_json::{Value, json};
-use tavernkeep::auth::{
+use edge::caller::{
     Scope,
     jwt::{Claims, Narrowed, Tokens},
     keys::FRESH,
 };
+use jsonwebtoken::{Algorithm, EncodingKey, Header, crypto, encode};
+use reqwest::Method;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::support::{Client, SECRET, Server, until};

@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 
 use base::error::Code;
+use edge::{
+    caller::access::{Access, TABLE},
+    http::body::BODY_BYTES_MAX,
+};
 use futures_util::stream;
 use proptest::{
     prelude::*,
@@ -11,10 +15,6 @@ use proptest::{
 };
 use reqwest::{Body, Method};
 use serde_json::{Value, json};
-use tavernkeep::{
-    auth::access::{Access, TABLE},
-    http::body::BODY_BYTES_MAX,
-};
 
 use crate::support::{Answer, Client, Rows, Server, counts};
 

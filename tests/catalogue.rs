@@ -6,13 +6,13 @@ use std::{
 };
 
 use db::tenancy::{Actor, TenantTx};
+use edge::tenant_settings::service as tenants;
 use entity::{campaign, character, lore, memory, message, npc, owner, scene, session};
 use sea_orm::{ColumnTrait, ColumnType, EntityTrait, Iden, Iterable};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row,
     postgres::{PgConnectOptions, PgRow},
 };
-use tavernkeep::tenants::service as tenants;
 use uuid::Uuid;
 
 use crate::support::Database;

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use base::error::Code;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use edge::http::patch::merge;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tavernkeep::http::patch::merge;
 use uuid::Uuid;
 
 use crate::support::{Answer, Client, Server, World};

@@ -1,8 +1,8 @@
 //! `GET …/events`: the journal as server-sent events, followed and resumed.
 
+use edge::caller::Scope;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use crate::support::{Client, Server, sse::Events};
 

@@ -8,9 +8,9 @@ mod people;
 mod table;
 mod targets;
 
+use edge::{tenant_settings::service::set_limits, tenants::TenantLimits};
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::{limits::TenantLimits, tenants::service::set_limits};
 
 use crate::support::{Answer, Client, Server, World};
 

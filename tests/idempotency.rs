@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use edge::caller::{Scope, access::TABLE};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tavernkeep::auth::{Scope, access::TABLE};
 
 use crate::support::{Rows, Server, counts, until};
 
@@ -89,7 +89,7 @@ async fn a_key_belongs_to_its_route_and_tenant() {
     assert_eq!(foreign.header("idempotency-replayed"), "");
     assert_ne!(first.id(), foreign.id());
     // Another key of the same tenant is the same caller.
-    let colleague = acme.with_scopes(&tavernkeep::auth::Scope::ALL).await;
+    let colleague = acme.with_scopes(&edge::caller::Scope::ALL).await;
     let again = colleague.post_with_key(&world.path("/npcs"), "k", body.clone()).await.expect(201);
     assert_eq!(again.id(), first.id());
     let fresh = acme.post_with_key(&world.path("/npcs"), "k2", body).await.expect(201);

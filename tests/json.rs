@@ -1,5 +1,6 @@
 //! What is sent as JSON comes back as it was, or is refused: numbers, objects given as lists, bodies that were forgotten.
 
+use edge::caller::access::TABLE;
 use proptest::{
     prelude::*,
     strategy::ValueTree,
@@ -7,7 +8,6 @@ use proptest::{
 };
 use reqwest::Method;
 use serde_json::{Map, Value, json};
-use tavernkeep::auth::access::TABLE;
 
 use crate::support::{Answer, Rows, Server, World, counts};
 

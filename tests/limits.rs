@@ -2,11 +2,11 @@
 
 use std::pin::pin;
 
+use edge::{tenant_settings::service::set_limits, tenants::TenantLimits};
 use futures_util::future::{join, join_all, select};
 use rehearsal::{Reply, Script};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tavernkeep::{limits::TenantLimits, tenants::service::set_limits};
 
 use crate::support::{Answer, Client, Server, until};
 
@@ -56,7 +56,7 @@ async fn requests_a_minute() {
     let answer = refused(acme.get("/v1/campaigns").await, "rate_limited", 20);
     assert_eq!(answer.header("ratelimit"), "\"requests\";r=0;t=60");
     // All of a tenant's credentials count together; another tenant's do not.
-    refused(acme.with_scopes(&[tavernkeep::auth::Scope::Read]).await.get("/v1/campaigns").await, "rate_limited", 20);
+    refused(acme.with_scopes(&[edge::caller::Scope::Read]).await.get("/v1/campaigns").await, "rate_limited", 20);
     refused(acme.post("/v1/campaigns", json!({ "name": "x" })).await, "rate_limited", 20);
     let theirs = other.get("/v1/campaigns").await.expect(200);
     assert!(theirs.header("ratelimit").starts_with("\"requests\";r=2;"));

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Row};
-use tavernkeep::auth::{
+use edge::caller::{
     Scope,
     access::{Reach, TABLE},
 };
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Row};
 use uuid::Uuid;
 
 use crate::support::{Client, Rows, Server};

@@ -58,7 +58,7 @@ fn operation_ids_are_unique() {
 #[test]
 fn arguments_of_commands_are_described() {
     let described = routes::document().components.unwrap().schemas;
-    for command in tavernkeep::commands::REGISTRY {
+    for command in ai::commands::REGISTRY {
         let schema = serde_json::to_value(&described[&format!("Arguments.{}", command.name)]).unwrap();
         let names = |schema: &serde_json::Value| -> Vec<String> {
             schema["properties"].as_object().unwrap().keys().cloned().collect()

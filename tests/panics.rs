@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use actix_web::{App, HttpServer, middleware::from_fn, web};
-use tavernkeep::{http::observe::observe, panics};
+use edge::{http::observe::observe, panics};
 
 async fn breaks() -> String {
     let nothing: Vec<u8> = Vec::new();

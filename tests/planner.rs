@@ -8,9 +8,9 @@ mod replies;
 mod settings;
 mod twice;
 
+use edge::{tenant_settings::service::set_limits, tenants::TenantLimits};
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::{limits::TenantLimits, tenants::service::set_limits};
 
 use crate::support::{Answer, Client, Server, World, sse::Events};
 
@@ -112,7 +112,7 @@ async fn the_prompt_holds_what_is_allowed() {
     assert!(request.get("tools").is_none());
     // A key that may only play is offered less, and so is a player's token.
     for (caller, missing) in [
-        (acme.with_scopes(&[tavernkeep::auth::Scope::Play]).await, ["- sheet.create:", "- sheet.show:"]),
+        (acme.with_scopes(&[edge::caller::Scope::Play]).await, ["- sheet.create:", "- sheet.show:"]),
         (
             acme.token(json!({ "scopes": ["play", "write"], "campaign": "port-town", "player_id": "player_alice" }))
                 .await,

@@ -8,7 +8,7 @@ mod replicas;
 
 use std::sync::Arc;
 
-use tavernkeep::prompt::cache::{FairCache, Weigh};
+use ai::prompt::cache::{FairCache, Weigh};
 use uuid::Uuid;
 
 struct Heavy(usize);

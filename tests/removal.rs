@@ -5,7 +5,7 @@ use std::time::Duration;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor, PgConnection, Row};
-use tavernkeep::campaigns::removal;
+use world::campaigns::removal;
 
 use crate::support::{Child, Client, Prepared, Server, World, sse::Events, until};
 

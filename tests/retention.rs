@@ -1,9 +1,10 @@
 //! Retention: what is promised to be forgotten is in no table afterwards, and what is younger stays.
 
+use edge::users::Role;
 use rehearsal::{Reply, Script};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Executor, PgConnection, Row};
-use tavernkeep::{ops::maintenance, users::Role};
+use tavernkeep::ops::maintenance;
 
 use crate::support::Server;
 

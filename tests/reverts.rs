@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use ai::turns::store::sweep;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
-use tavernkeep::turns::store::sweep;
 
 use crate::support::{Answer, Prepared, Server, World, operator};
 

@@ -1,9 +1,9 @@
 //! The scenarios and acceptance criteria of the design that turns come from: an innkeeper and a town council remember a
 //! player by their tools, prompts are cached until something changes, and only the AI calls tools.
 
+use edge::caller::Scope;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use crate::support::{Answer, Server, World};
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use ai::turns::store::sweep;
 use futures_util::future::join_all;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, Row};
-use tavernkeep::turns::store::sweep;
 use time::OffsetDateTime;
 use tokio::time::timeout;
 

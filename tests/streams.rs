@@ -1,10 +1,10 @@
 //! Turns that are heard while they run: streamed, asynchronous, resumed, on another server, cancelled, broken.
 
+use edge::caller::Scope;
 use futures_util::future::join_all;
 use rehearsal::{Reply, Script, UsageOverride};
 use reqwest::Method;
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use crate::support::{
     Child, Client, Prepared, Server, World,

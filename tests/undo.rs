@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use edge::caller::Scope;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use crate::support::{Answer, Server, World};
 

@@ -4,7 +4,7 @@ mod exchange;
 mod lab;
 mod trace;
 
-use tavernkeep::users::Role;
+use edge::users::Role;
 
 use crate::support::{Client, browser::Browser};
 

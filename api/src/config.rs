@@ -2,8 +2,13 @@
 
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
-use crate::{admission::AdmissionSettings, http::client::Proxies};
+use ai::{
+    frontends::state::FrontendSettings,
+    planner::state::{AiSettings, Settings as PlannerSettings},
+    turns::state::TurnSettings,
+};
 use base::secrets::Secrets;
+use edge::{admission::AdmissionSettings, client::Proxies, connections::ConnectionSettings};
 use llm::{AllowedHost, Endpoint, LlmSettings, ReplyMode, Secret};
 
 /// All settings of the server.
@@ -27,10 +32,6 @@ pub struct Config {
     pub proxies: Proxies,
     pub connections: ConnectionSettings,
     pub admission: AdmissionSettings,
-    pub prompt_cache_bytes_max: usize,
-    pub turn_steps_max: u32,
-    /// The most rows that one turn may change.
-    pub turn_effects_max: u64,
     pub journal_retention_days: Option<u32>,
     pub turn_retention_days: u32,
     /// `None`: keep forever.
@@ -38,44 +39,9 @@ pub struct Config {
     pub demo_api_key: Option<String>,
     pub demo_password: Option<String>,
     pub metrics_token: Option<String>,
-    pub bridge: BridgeSettings,
-    pub planner: PlannerSettings,
+    pub ai: AiSettings,
     pub workers: usize,
     pub shutdown_seconds: u64,
-}
-
-/// Limits on clients' connections.
-#[derive(Clone, Copy, Debug)]
-pub struct ConnectionSettings {
-    /// The most connections that one address may hold; 0 means no limit.
-    pub per_address_max: usize,
-    /// How long the head of a request may take.
-    pub head_timeout: Duration,
-    /// How long the body of a request may take.
-    pub body_timeout: Duration,
-}
-
-/// Limits on frontends' connections.
-#[derive(Clone, Copy, Debug)]
-pub struct BridgeSettings {
-    /// The most connections of one tenant to one server.
-    pub connections_max: usize,
-    /// The time between two pings. A frontend that is silent for three of them is disconnected. Credentials are checked
-    /// as often.
-    pub ping: Duration,
-    /// How long a frontend may take to roll.
-    pub roll_timeout: Duration,
-}
-
-/// Settings of the planner.
-#[derive(Clone, Copy, Debug)]
-pub struct PlannerSettings {
-    /// False disables the planner for as long as the server runs.
-    pub enabled: bool,
-    /// How long a player waits for a plan.
-    pub timeout: Duration,
-    /// How long the same text leads to the same plan.
-    pub plan_kept: Duration,
 }
 
 /// The text that `--help` prints after the commands.
@@ -191,19 +157,13 @@ impl Config {
             proxies: proxies(&mut r),
             connections: connections(&mut r),
             admission: admission(&mut r, database_connections_max),
-            prompt_cache_bytes_max: r
-                .parsed("TAVERNKEEP_PROMPT_CACHE_MIB", 64usize, "a number of MiB")
-                .saturating_mul(1024 * 1024),
-            turn_steps_max: r.parsed("TAVERNKEEP_TURN_STEPS_MAX", 8u32, "a number").clamp(1, 32),
-            turn_effects_max: r.parsed("TAVERNKEEP_TURN_EFFECTS_MAX", 100_000u64, "a number").clamp(1000, 1_000_000),
             journal_retention_days: (retention > 0).then_some(retention),
             usage_retention_days: (usage_retention > 0).then_some(usage_retention),
             turn_retention_days: r.parsed("TAVERNKEEP_TURN_RETENTION_DAYS", 30, "a number of days"),
             demo_api_key: demo_key(&mut r),
             demo_password: demo_password(&mut r),
             metrics_token: r.text("TAVERNKEEP_METRICS_TOKEN"),
-            bridge: bridge(&mut r),
-            planner: planner(&mut r),
+            ai: ai(&mut r),
             workers: r.parsed("TAVERNKEEP_WORKERS", cores, "a number").clamp(1, 256),
             shutdown_seconds: r.parsed("TAVERNKEEP_SHUTDOWN_SECONDS", 30, "a number of seconds"),
         };
@@ -302,12 +262,25 @@ fn admission(r: &mut Reader<'_>, connections: u32) -> AdmissionSettings {
     settings
 }
 
-fn bridge(r: &mut Reader<'_>) -> BridgeSettings {
+fn ai(r: &mut Reader<'_>) -> AiSettings {
+    let cache_mib = r.parsed("TAVERNKEEP_PROMPT_CACHE_MIB", 64usize, "a number of MiB");
+    AiSettings {
+        frontends: frontends(r),
+        turns: TurnSettings {
+            steps_max: r.parsed("TAVERNKEEP_TURN_STEPS_MAX", 8u32, "a number").clamp(1, 32),
+            effects_max: r.parsed("TAVERNKEEP_TURN_EFFECTS_MAX", 100_000u64, "a number").clamp(1000, 1_000_000),
+        },
+        planner: planner(r),
+        prompt_cache_bytes_max: cache_mib.saturating_mul(1024 * 1024),
+    }
+}
+
+fn frontends(r: &mut Reader<'_>) -> FrontendSettings {
     let ping = r.parsed("TAVERNKEEP_BRIDGE_PING_SECONDS", 20u64, "a number of seconds");
     if !(1..=3600).contains(&ping) {
         r.errors.push("TAVERNKEEP_BRIDGE_PING_SECONDS must be 1 to 3600".to_owned());
     }
-    BridgeSettings {
+    FrontendSettings {
         connections_max: r.parsed("TAVERNKEEP_BRIDGE_CONNECTIONS_MAX", 1000, "a number"),
         ping: Duration::from_secs(ping.max(1)),
         roll_timeout: r.millis("TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS", Duration::from_secs(10)),
@@ -348,7 +321,7 @@ fn llm(r: &mut Reader<'_>) -> LlmSettings {
 
 fn demo_key(r: &mut Reader<'_>) -> Option<String> {
     let key = r.text("TAVERNKEEP_DEMO_API_KEY")?;
-    if crate::auth::keys::prefix_of(&key).is_none() {
+    if edge::caller::keys::prefix_of(&key).is_none() {
         r.errors.push(
             "TAVERNKEEP_DEMO_API_KEY must have the form tk_<8 letters or digits>_<43 of A-Z a-z 0-9 - _>".to_owned(),
         );

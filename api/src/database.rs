@@ -6,7 +6,7 @@ use migration::{Migrator, MigratorTrait};
 use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
-use crate::ops::life::Life;
+use crate::life::Life;
 use base::{
     error::{Code, Error, Result},
     stored::Columns,

@@ -1,4 +1,4 @@
-//! Every route, as a table of contents. `auth/access.rs` says which scope each route requires.
+//! Every route, as a table of contents. `edge/src/caller/access.rs` says which scope each route requires.
 
 use actix_web::{
     dev::{HttpServiceFactory, ServiceFactory, ServiceRequest},
@@ -9,15 +9,17 @@ use serde_json::Value;
 use utoipa::openapi::{OpenApi, RefOr, Schema};
 use utoipa_actix_web::{AppExt as _, OpenApiFactory};
 
-use crate::{
-    auth::{self, gate::gate},
-    bridge, campaigns, characters, commands, dice, encounters, erasure,
-    http::docs,
-    interchange, lore, memory, messages, npcs, openapi,
-    ops::health,
-    owners, planner, prompt, rules, scenes, sessions, tenants, tools, turns, users,
-};
+use crate::{docs, openapi, ops::health};
+use ai::{bridge, commands, planner, prompt, tools, turns};
 use base::error::{Error, Result};
+use edge::{
+    auth::{self, gate::gate},
+    tenant_settings, users,
+};
+use world::{
+    campaigns, characters, dice, encounters, erasure, interchange, lore, memory, messages, npcs, owners, rules, scenes,
+    sessions,
+};
 
 /// Registers all routes.
 pub fn configure(config: &mut web::ServiceConfig) {
@@ -166,8 +168,8 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(tools::http::call)
         // Frontends.
         .service(bridge::http::bridge)
-        .service(sessions::http::post_events)
-        .service(sessions::http::put_world_state)
+        .service(bridge::reports::post_events)
+        .service(bridge::reports::put_world_state)
         .service(sessions::http::delta)
         .service(sessions::http::list)
         .service(sessions::http::create)
@@ -206,12 +208,12 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(users::http::create)
         .service(users::http::get)
         .service(users::http::patch)
-        .service(users::http::delete)
+        .service(erasure::http::delete_user)
         .service(users::http::reset)
         .service(erasure::http::get)
-        .service(tenants::http::get)
-        .service(tenants::http::change)
-        .service(tenants::http::usage)
+        .service(tenant_settings::http::get)
+        .service(tenant_settings::http::change)
+        .service(tenant_settings::http::usage)
         // The world.
         .service(npcs::get)
         .service(npcs::list)

@@ -430,3 +430,19 @@ impl ResponseError for Error {
         HttpResponse::new(self.status_code())
     }
 }
+
+impl Rate {
+    /// Checks that the call may proceed. `what` is what is counted, in the plural.
+    ///
+    /// # Errors
+    /// `rate_limited` with the seconds to wait.
+    pub fn allowed(&self, what: &str) -> Result<()> {
+        match self.retry_after_seconds {
+            None => Ok(()),
+            Some(seconds) => {
+                let detail = format!("The limit of {} {what} a minute is reached.", self.quota);
+                Err(Error::new(Code::RateLimited, detail).retry_after(seconds).by_limit(*self))
+            }
+        }
+    }
+}

@@ -1,7 +1,5 @@
 //! Where a caller stands with a rate limit.
 
-use crate::error::{Code, Error, Result};
-
 /// A caller's position after a check, for the RateLimit headers.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate {
@@ -42,19 +40,5 @@ impl Rate {
             None => "qu=\"concurrent-requests\"".to_owned(),
         };
         (format!("\"{policy}\";q={quota};{window}"), format!("\"{policy}\";r={remaining};t={reset_seconds}"))
-    }
-
-    /// Checks that the call may proceed. `what` is what is counted, in the plural.
-    ///
-    /// # Errors
-    /// `rate_limited` with the seconds to wait.
-    pub fn allowed(&self, what: &str) -> Result<()> {
-        match self.retry_after_seconds {
-            None => Ok(()),
-            Some(seconds) => {
-                let detail = format!("The limit of {} {what} a minute is reached.", self.quota);
-                Err(Error::new(Code::RateLimited, detail).retry_after(seconds).by_limit(*self))
-            }
-        }
     }
 }

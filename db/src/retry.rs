@@ -13,10 +13,7 @@ use std::time::Duration;
 use rand::RngExt;
 use tokio::time::{Instant, sleep};
 
-use crate::{
-    pool::Pool,
-    tenancy::{Actor, TenantTx},
-};
+use crate::pool::Pool;
 use base::{
     error::{Error, Result},
     metrics,
@@ -98,20 +95,6 @@ pub async fn repeat<T>(patience: Patience, work: impl AsyncFn() -> Result<T>) ->
             result => return result,
         }
     }
-}
-
-/// Runs `work` in a transaction and commits it. Retries errors that will pass.
-///
-/// # Errors
-/// Those of `work`. Nothing is written then, unless the error is in doubt.
-pub async fn write<T>(pool: &Pool, actor: Actor, work: impl AsyncFn(&TenantTx) -> Result<T>) -> Result<T> {
-    repeat(BRIEF, async || {
-        let tx = TenantTx::write(pool, &actor).await?;
-        let done = work(&tx).await?;
-        tx.commit().await?;
-        Ok(done)
-    })
-    .await
 }
 
 /// Selects the transaction's id in PostgreSQL and the second in which it began.

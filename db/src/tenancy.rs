@@ -414,3 +414,17 @@ impl ConnectionTrait for TenantTx {
         Ok(rows.into_iter().map(Into::into).collect())
     }
 }
+
+/// Runs `work` in a transaction and commits it. Retries errors that will pass.
+///
+/// # Errors
+/// Those of `work`. Nothing is written then, unless the error is in doubt.
+pub async fn write<T>(pool: &Pool, actor: Actor, work: impl AsyncFn(&TenantTx) -> Result<T>) -> Result<T> {
+    retry::repeat(retry::BRIEF, async || {
+        let tx = TenantTx::write(pool, &actor).await?;
+        let done = work(&tx).await?;
+        tx.commit().await?;
+        Ok(done)
+    })
+    .await
+}

@@ -8,6 +8,7 @@ pub mod character;
 pub mod encounter;
 pub mod id;
 pub mod json;
+pub mod kind;
 pub mod lore;
 pub mod memory;
 pub mod message;

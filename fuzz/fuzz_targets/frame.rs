@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tavernkeep::bridge::frames::Incoming;
+use ai::frontends::frames::Incoming;
 
 fuzz_target!(|text: &str| {
     match Incoming::read(text) {

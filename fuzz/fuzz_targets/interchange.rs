@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tavernkeep::interchange::{book, card, report::Losses, service};
+use world::interchange::{book, card, report::Losses, service};
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(read) = card::read(data, &mut Losses::default()) {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../api/src/admin/markdown.rs"]
+#[path = "../../pages/src/admin/markdown.rs"]
 mod markdown;
 
 fuzz_target!(|text: &str| {

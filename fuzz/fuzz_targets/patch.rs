@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use base::json;
-use tavernkeep::http::patch;
+use edge::http::patch;
 
 fuzz_target!(|texts: (&str, &str)| {
     let (Ok(document), Ok(change)) = (json::read("The text", texts.0), json::read("The text", texts.1)) else { return };

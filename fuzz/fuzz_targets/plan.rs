@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../api/src/planner/plan.rs"]
+#[path = "../../ai/src/planner/plan.rs"]
 mod plan;
 
 fuzz_target!(|reply: &str| {

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tavernkeep::http::paging::{NoFilter, Page, parameters};
+use edge::http::paging::{parameters, NoFilter, Page};
 
 fuzz_target!(|query: &str| {
     let _ = parameters(query);

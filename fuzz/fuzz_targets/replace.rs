@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use tavernkeep::lore::bulk::replace::{Replace, Replacer};
+use world::lore::bulk::replace::{Replace, Replacer};
 
 fuzz_target!(|given: (&str, &str, &str, u8)| {
     let (find, with, text, flags) = given;

@@ -5,7 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use base::clock;
 use llm::Endpoint;
-use tavernkeep::{auth::keys, prompt::fence, users::email};
+use ai::prompt::fence;
+use edge::{caller::keys, users::email};
 
 fuzz_target!(|text: &str| {
     if let Some(time) = clock::parse(text) {

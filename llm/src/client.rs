@@ -17,10 +17,11 @@ use super::endpoint::{Endpoint, Secret, base_of};
 use super::error::{LlmError, TimeoutPhase, UnavailableKind, clean_detail};
 use super::guard::{self, EndpointRefused, Guard};
 use super::http_clients::HttpClients;
-use super::request::{ChatRequest, Payload, WireToolCall};
+use super::request::{ChatRequest, Payload};
 use super::settings::{self, LlmSettings};
 use super::transport::{Transport, TransportService};
 use super::usage::Usage;
+use crate::decode::WireToolCall;
 
 /// A model's answer.
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 
 use super::endpoint::Secret;
 use super::error::{LlmError, UnavailableKind, clean_detail};
-use super::request::WireToolCall;
 use super::retry::{self, Failure};
 use super::usage::Usage;
 
@@ -21,6 +20,17 @@ use super::usage::Usage;
 const LABEL_CHARS_MAX: usize = 128;
 /// The most calls that are kept from one reply. `reply` rejects a reply with far fewer.
 const CALLS_KEPT_MAX: usize = 256;
+
+/// A call as the model wrote it. Untrusted: see [`super::reply::parse_native`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WireToolCall {
+    /// The provider's id. Never empty, and unique within the reply.
+    pub id: String,
+    /// The tool's name. Empty if the model gave none.
+    pub name: String,
+    /// Raw JSON text. May be anything.
+    pub arguments: String,
+}
 
 /// The useful part of a chat completion.
 #[derive(Debug, Default)]

@@ -36,10 +36,11 @@ pub mod usage;
 
 pub use breaker::{BreakerCounts, BreakerSnapshot, BreakerState};
 pub use client::{Completion, LlmClient};
+pub use decode::WireToolCall;
 pub use endpoint::{Endpoint, Secret};
 pub use error::{LlmError, TimeoutPhase, UnavailableKind};
 pub use guard::{AllowedHost, EndpointRefused};
-pub use request::{ChatRequest, Message, ReplyMode, Role, ToolChoice, UnknownReplyMode, WireToolCall};
+pub use request::{ChatRequest, Message, ReplyMode, Role, ToolChoice, UnknownReplyMode};
 pub use settings::LlmSettings;
 pub use stream::Sink;
 pub use usage::Usage;

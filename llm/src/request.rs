@@ -3,6 +3,7 @@
 //! It must never copy a prompt: [`Message::content`] is a list of shared pieces that the serialiser writes as one JSON string. To
 //! add a field of the API, add it to [`ChatRequest`] and to `Payload`'s `serialize`.
 
+use super::decode::WireToolCall;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -99,17 +100,6 @@ impl Message {
     pub fn assistant(content: impl Into<Arc<str>>, tool_calls: Vec<WireToolCall>) -> Self {
         Self { tool_calls, ..Self::text(Role::Assistant, content) }
     }
-}
-
-/// A call as the model wrote it. Untrusted: see [`super::reply::parse_native`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WireToolCall {
-    /// The provider's id. Never empty, and unique within the reply.
-    pub id: String,
-    /// The tool's name. Empty if the model gave none.
-    pub name: String,
-    /// Raw JSON text. May be anything.
-    pub arguments: String,
 }
 
 /// Which call the model must make.

@@ -4,10 +4,9 @@ mod support;
 
 use rules::{
     dice::{Given, OutOfDice},
-    resolve::{
-        Advantage, AttackArgs, Circumstances, Cover, OtherWeapon, Outcome, RuleError, StateChange, resolve_attack,
-    },
+    resolve::{AttackArgs, Circumstances, Cover, OtherWeapon, Outcome, RuleError, StateChange, resolve_attack},
     sheet::{Creature, Feature, Item, Range, Weapon, WeaponAbility, Worn},
+    srd::Advantage,
 };
 use support::*;
 

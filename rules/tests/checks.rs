@@ -4,13 +4,13 @@ mod support;
 
 use rules::{
     resolve::{
-        AbilityCheckArgs, Advantage, Automatic, CheckKind, Circumstances, ContestArgs, ContestPurpose, Cover,
-        GroupCheckArgs, Outcome, RuleError, SaveDamage, SavingThrowArgs, SkillCheckArgs, concentration_dc, passive,
+        AbilityCheckArgs, Automatic, CheckKind, Circumstances, ContestArgs, ContestPurpose, Cover, GroupCheckArgs,
+        Outcome, RuleError, SaveDamage, SavingThrowArgs, SkillCheckArgs, concentration_dc, passive,
         resolve_ability_check, resolve_concentration, resolve_contest, resolve_group_check, resolve_saving_throw,
         resolve_skill_check, roll_initiative,
     },
     sheet::{Concentration, Creature, Worn},
-    srd::OnSave,
+    srd::{Advantage, OnSave},
 };
 use support::*;
 

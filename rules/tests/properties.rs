@@ -8,7 +8,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use rules::{
     dice::{Dice, OutOfDice},
     resolve::{
-        AbilityCheckArgs, Advantage, AttackArgs, CheckKind, Circumstances, ContestArgs, ContestPurpose, Context, Cover,
+        AbilityCheckArgs, AttackArgs, CheckKind, Circumstances, ContestArgs, ContestPurpose, Context, Cover,
         DamageArgs, DamagePart, GroupCheckArgs, HealingArgs, Outcome, RestArgs, RestType, RuleError, SaveDamage,
         SavingThrowArgs, SkillCheckArgs, apply, apply_damage, apply_healing, passive, resolve_ability_check,
         resolve_attack, resolve_concentration, resolve_contest, resolve_death_save, resolve_fall, resolve_group_check,
@@ -18,7 +18,7 @@ use rules::{
         Abilities, ActiveEffect, Concentration, Condition, Creature, DeathSaves, Feature, HitDice, KnownSpell,
         NpcAttack, Range, Resource, SpellSlot, Weapon, WeaponAbility, Worn,
     },
-    srd::{Ability, CONDITIONS, EFFECTS, OnSave, SKILLS, SPELLS, WEAPONS},
+    srd::{Ability, Advantage, CONDITIONS, EFFECTS, OnSave, SKILLS, SPELLS, WEAPONS},
 };
 use support::*;
 

@@ -4,10 +4,9 @@ mod support;
 
 use rules::{
     dice::Given,
-    resolve::{
-        Advantage, AttackArgs, Automatic, Circumstances, Cover, StateChange, resolve_area_spell, resolve_attack,
-    },
+    resolve::{AttackArgs, Automatic, Circumstances, Cover, StateChange, resolve_area_spell, resolve_attack},
     sheet::{Concentration, Creature, KnownSpell, Worn},
+    srd::Advantage,
 };
 use support::*;
 

@@ -5,10 +5,11 @@ mod support;
 use rules::{
     dice::Given,
     resolve::{
-        Advantage, Circumstances, DamageArgs, DamagePart, HealingArgs, Outcome, RestArgs, RestType, RuleError,
-        StateChange, apply_damage, apply_healing, resolve_death_save, resolve_fall, take_rest,
+        Circumstances, DamageArgs, DamagePart, HealingArgs, Outcome, RestArgs, RestType, RuleError, StateChange,
+        apply_damage, apply_healing, resolve_death_save, resolve_fall, take_rest,
     },
     sheet::{Concentration, Creature, DeathSaves, HitDice, Life, Resource, Worn},
+    srd::Advantage,
 };
 use support::*;
 

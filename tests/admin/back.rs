@@ -1,7 +1,7 @@
 //! What was deleted comes back, for every kind; memories have a history; links that lead nowhere are seen; keys can be off.
 
+use edge::users::Role;
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use super::{EMAIL, Visitor, sign_in};
 use crate::support::{Server, browser::Browser};

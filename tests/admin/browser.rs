@@ -1,7 +1,7 @@
 //! The editor in a real browser: with script, and without.
 
+use edge::users::Role;
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use super::{EMAIL, looks::barriers, sign_in};
 use crate::support::{

@@ -1,7 +1,7 @@
 //! Signing in and out, and what keeps others out.
 
+use edge::{caller::Scope, tenant_settings::service::set_limits, tenants::TenantLimits, users::Role};
 use serde_json::json;
-use tavernkeep::{auth::Scope, limits::TenantLimits, tenants::service::set_limits, users::Role};
 
 use super::{EMAIL, Visitor, field, form, somebody_waits};
 use crate::support::Server;

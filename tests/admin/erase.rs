@@ -1,6 +1,6 @@
 //! Erasing somebody in the editor: a question, a word to write, and nobody is left.
 
-use tavernkeep::users::Role;
+use edge::users::Role;
 
 use super::{EMAIL, Visitor, field};
 use crate::support::Server;

@@ -1,7 +1,7 @@
 //! Forms without script: create, change, conflict, delete; hostile text; who the journal says did it.
 
+use edge::users::Role;
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use super::{Visitor, field};
 use crate::support::{Server, until};

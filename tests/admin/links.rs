@@ -1,8 +1,8 @@
 //! Invitations and resets: links that are good once, and accounts that nobody but their owners open.
 
+use edge::users::Role;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tavernkeep::users::Role;
 use uuid::Uuid;
 
 use super::{EMAIL, Visitor};
@@ -76,7 +76,7 @@ async fn whoever_made_an_account_first_gets_no_tenant_that_its_address_is_asked_
     let owner = Visitor::signed_in(&server, acme.tenant, Role::Owner).await;
     let by_api = invite(&acme, EMAIL, "owner").await;
     owner.post("/admin/users", &[("email", EMAIL), ("role", "owner")]).await.expect(200);
-    let wanted = tavernkeep::users::operator::Wanted {
+    let wanted = edge::users::operator::Wanted {
         tenant: acme.tenant,
         email: "MARA@example.ORG",
         name: None,
@@ -84,8 +84,8 @@ async fn whoever_made_an_account_first_gets_no_tenant_that_its_address_is_asked_
         password: Some("the operator's choice"),
         invite: false,
     };
-    let brought = tavernkeep::users::operator::bring(&mut server.owner().await, &wanted).await.unwrap();
-    let tavernkeep::users::operator::Brought::Invited { path } = brought else { panic!("it was brought at once") };
+    let brought = edge::users::operator::bring(&mut server.owner().await, &wanted).await.unwrap();
+    let edge::users::operator::Brought::Invited { path } = brought else { panic!("it was brought at once") };
     // Nothing of it reaches whoever knows the account's password.
     thief.get("/admin/campaigns").await.expect(200);
     assert!(!thief.get("/admin/tenants").await.expect(200).text.contains("acme"));
@@ -102,7 +102,7 @@ async fn whoever_made_an_account_first_gets_no_tenant_that_its_address_is_asked_
     mara.post(&path, &[("name", "M"), ("new_password", PASSWORD), ("again", PASSWORD)]).await.expect(200);
     assert_eq!(status(&acme, EMAIL).await, "invited");
     let mut db = server.owner().await;
-    let reset = tavernkeep::users::links::reset_by_operator(&mut db, EMAIL).await.unwrap();
+    let reset = edge::users::links::reset_by_operator(&mut db, EMAIL).await.unwrap();
     mara.choose_password(&reset, PASSWORD).await.expect(303);
     for visitor in [&mut thief, &mut anew] {
         assert_eq!(visitor.get("/admin/campaigns").await.status, 303);
@@ -185,7 +185,7 @@ async fn a_link_is_good_once_for_sixteen_at_once() {
     assert_eq!(members, 2);
     // The account is two tenants' by now: the link that one of them made is no longer good.
     assert_eq!(visitors[0].get(&reset).await.status, 410);
-    let reset = tavernkeep::users::links::reset_by_operator(&mut db, "home@example.org").await.unwrap();
+    let reset = edge::users::links::reset_by_operator(&mut db, "home@example.org").await.unwrap();
     once(&reset, &visitors).await;
     assert_eq!(guest.get("/admin/campaigns").await.status, 303);
 }

@@ -1,7 +1,8 @@
 //! How every page looks: without barriers, in light and dark, on a desk and on a phone, with nothing the policy forbids.
 
+use edge::users::Role;
+use pages::admin::PAGES;
 use serde_json::{Value, json};
-use tavernkeep::{admin::PAGES, users::Role};
 
 use super::{EMAIL, Visitor, is_file, sign_in};
 use crate::support::{

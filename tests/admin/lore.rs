@@ -1,7 +1,7 @@
 //! Lore and memories: forms by plain HTTP, and the same by a person with a browser; two who write at once.
 
+use edge::users::Role;
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use super::{EMAIL, Visitor, field, sign_in};
 use crate::support::{Server, browser::Browser};

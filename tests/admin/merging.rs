@@ -1,7 +1,7 @@
 //! Texts of two people put together: whatever they hold, a field gets nothing that nobody wrote.
 
+use pages::admin::diff::merged;
 use proptest::prelude::*;
-use tavernkeep::admin::diff::merged;
 
 /// Lines that are easily taken for others, marks of conflicts among them; with an end or without one.
 fn text() -> impl Strategy<Value = String> {

@@ -1,8 +1,9 @@
 //! What goes with a row and comes back with it, what is in the way of something, and where to go then.
 
+use ai::turns::store::sweep;
+use edge::users::Role;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::{turns::store::sweep, users::Role};
 
 use super::{Visitor, field};
 use crate::support::{Server, until};

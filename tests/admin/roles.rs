@@ -1,6 +1,7 @@
 //! Every page and form of the editor for every role: a list, not memory.
 
-use tavernkeep::{admin::PAGES, users::Role};
+use edge::users::Role;
+use pages::admin::PAGES;
 
 use super::{Visitor, form, is_file};
 use crate::support::{Rows, Server, counts};

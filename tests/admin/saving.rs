@@ -1,7 +1,7 @@
 //! A page that saves what somebody writes, by itself and by its button: what was written is stored, or it is said that it is not.
 
+use edge::users::Role;
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use super::{EMAIL, Visitor, field, form, forms::fields_of, sign_in, somebody_waits};
 use crate::support::{Client, Server, browser::Browser};

@@ -1,9 +1,9 @@
 //! A second factor: set up, asked for, lost, and required.
 
 use base::clock;
+use edge::users::Role;
 use futures_util::future::join_all;
 use serde_json::json;
-use tavernkeep::users::Role;
 use totp_rs::{Builder, Secret};
 
 use super::{EMAIL, Visitor, form, looks::barriers};
@@ -163,7 +163,7 @@ async fn who_lost_the_generator_has_recovery_codes_and_an_operator() {
     show(&mut again, &recovery[0]).await.expect(401);
     // A new password by a link leaves the second factor.
     let mut db = server.owner().await;
-    let link = tavernkeep::users::links::reset_by_operator(&mut db, EMAIL).await.unwrap();
+    let link = edge::users::links::reset_by_operator(&mut db, EMAIL).await.unwrap();
     again.choose_password(&link, "a wagon of mulberries").await.expect(303);
     show(&mut again, &recovery[1]).await.expect(401);
     assert!(again.sign_in(EMAIL, "a wagon of mulberries").await.expect(200).text.contains("Your code"));
@@ -178,10 +178,10 @@ async fn who_lost_the_generator_has_recovery_codes_and_an_operator() {
     plain.sign_in(EMAIL, "a wagon of mulberries").await.expect(303);
     // Or by the operator.
     set_up(&mut plain, "a wagon of mulberries").await;
-    tavernkeep::users::operator::reset_second_factor(&mut db, "MARA@example.org").await.unwrap();
+    edge::users::operator::reset_second_factor(&mut db, "MARA@example.org").await.unwrap();
     assert_eq!(plain.get("/admin/campaigns").await.status, 303);
     plain.sign_in(EMAIL, "a wagon of mulberries").await.expect(303);
-    assert!(tavernkeep::users::operator::reset_second_factor(&mut db, "nobody@example.org").await.is_err());
+    assert!(edge::users::operator::reset_second_factor(&mut db, "nobody@example.org").await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use edge::users::Role;
+use pages::admin::PAGES;
 use sqlx::Executor;
-use tavernkeep::{admin::PAGES, users::Role};
 
 use super::Visitor;
 use crate::support::{Rows, Server};

@@ -1,7 +1,7 @@
 //! What is for owners: keys, users, settings, usage, the audit; and `/v1/users`.
 
+use edge::{caller::Scope, users::Role};
 use serde_json::json;
-use tavernkeep::{auth::Scope, users::Role};
 
 use super::{EMAIL, Visitor, field};
 use crate::support::Server;

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use edge::users::Role;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::users::Role;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Visitor, field, form, forms::fields_of, somebody_waits};

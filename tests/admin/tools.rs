@@ -1,7 +1,7 @@
 //! Tools of NPCs and owners in the editor: boxes, what stands beside them, and who has nothing to remember with.
 
+use edge::users::Role;
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use super::{Visitor, field};
 use crate::support::Server;

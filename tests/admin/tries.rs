@@ -1,7 +1,7 @@
 //! Wrong passwords slow down whoever tries them, and nobody else.
 
+use edge::users::Role;
 use futures_util::future::join_all;
-use tavernkeep::users::Role;
 
 use super::{EMAIL, Visitor, form};
 use crate::support::Server;

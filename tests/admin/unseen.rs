@@ -1,7 +1,7 @@
 //! What a viewer's pages do not tell, as the API does not tell it to a key with `read`.
 
+use edge::{caller::Scope, users::Role};
 use serde_json::json;
-use tavernkeep::{auth::Scope, users::Role};
 
 use super::Visitor;
 use crate::support::Server;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use edge::http::budget::PAGE_BYTES_MAX;
 use serde_json::{Value, json};
-use tavernkeep::http::budget::PAGE_BYTES_MAX;
 
 use super::free;
 use crate::support::{Client, Server, World};

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use edge::http::bounds::{BYTES_WORD, Limit, OTHERWISE};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
-use tavernkeep::{
-    http::bounds::{BYTES_WORD, Limit, OTHERWISE},
-    routes,
-};
+use tavernkeep::routes;
 
 use crate::support::Server;
 

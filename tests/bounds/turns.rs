@@ -1,12 +1,10 @@
 //! What a turn keeps is bounded, whatever its tools tell, and so is a list of such turns.
 
+use ai::tools::shorten::{Allowance, NOTE, RESULT_BYTES_MAX, RESULT_BYTES_MIN, RESULTS_BYTES_MAX, shorten};
+use edge::http::bounds::size;
 use proptest::prelude::*;
 use rehearsal::{Reply, Script};
 use serde_json::{Map, Value, json};
-use tavernkeep::{
-    http::bounds::size,
-    tools::shorten::{Allowance, NOTE, RESULT_BYTES_MAX, RESULT_BYTES_MIN, RESULTS_BYTES_MAX, shorten},
-};
 
 use crate::support::Server;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use edge::caller::Scope;
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::Socket;

@@ -135,7 +135,7 @@ async fn the_examples_of_the_document_are_true() {
         player.block(block).await;
     }
     // No type of frame is without an example, but for events that are told of in docs/sessions.md.
-    for kind in tavernkeep::bridge::frames::IN.iter().filter(|kind| **kind != "event") {
+    for kind in ai::frontends::frames::IN.iter().filter(|kind| **kind != "event") {
         assert!(player.sent.iter().any(|sent| sent == kind), "{kind}");
     }
     for kind in [

@@ -1,7 +1,7 @@
 //! What a frontend reports over its connection is what it would report over REST.
 
+use edge::caller::Scope;
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use super::{Socket, fight};
 use crate::support::Server;

@@ -1,8 +1,8 @@
 //! What the AI says reaches the frontends, those it is for.
 
+use edge::caller::Scope;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use super::Socket;
 use crate::support::Server;

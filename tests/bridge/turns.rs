@@ -78,7 +78,7 @@ async fn who_may_ask_and_when() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    let play = tenant.with_scopes(&[tavernkeep::auth::Scope::Read, tavernkeep::auth::Scope::Play]).await;
+    let play = tenant.with_scopes(&[edge::caller::Scope::Read, edge::caller::Scope::Play]).await;
     assert_eq!(refused(&world, &play.credential, "play").await, "forbidden");
     let alice = tenant.token(json!({ "campaign": world.slug, "player_id": "player_alice" })).await;
     assert_eq!(refused(&world, &alice.credential, "alice").await, "forbidden");

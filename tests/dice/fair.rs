@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use edge::caller::Scope;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tavernkeep::auth::Scope;
 use uuid::Uuid;
 
 use super::values;

@@ -1,7 +1,7 @@
 //! Dice that somebody rolled by hand, dice of a seed of one's own, and who may choose them.
 
+use edge::caller::Scope;
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use super::{one, values};
 use crate::support::Server;

@@ -1,7 +1,7 @@
 //! `POST …/lore/bulk`: all entries or none, previewed, and undone as one step.
 
+use edge::caller::Scope;
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use super::{bulk, entries, entry};
 use crate::support::{Prepared, Server, World};

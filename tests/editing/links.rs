@@ -1,7 +1,8 @@
 //! `[[links]]` between entries, in both directions, and after a rename.
 
+use edge::caller::Scope;
 use serde_json::{Value, json};
-use tavernkeep::{auth::Scope, lore::links};
+use world::lore::links;
 
 use super::{entry, global};
 use crate::support::{Server, World};

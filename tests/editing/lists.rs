@@ -1,7 +1,7 @@
 //! Lists of lore as a worldbuilder with thousands of entries needs them.
 
+use edge::caller::Scope;
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use super::{entries, global};
 use crate::support::{Server, World};

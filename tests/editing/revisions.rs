@@ -1,7 +1,7 @@
 //! `…/revisions` and `…/restore`, for every kind of row.
 
+use edge::{caller::Scope, users::Role};
 use serde_json::{Value, json};
-use tavernkeep::{auth::Scope, users::Role};
 
 use super::entry;
 use crate::{admin::Visitor, support::Server};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{duel, dungeon, hp};
-use tavernkeep::auth::Scope;
+use edge::caller::Scope;
 
 use crate::support::{Server, World};
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::{Connection, PgConnection, Row};
-use tavernkeep::erasure::places::{TABLES, Treatment, walked};
+use world::erasure::places::{TABLES, Treatment, walked};
 
 use crate::support::Database;
 
@@ -30,7 +30,7 @@ async fn every_column_that_may_hold_words_has_a_treatment() {
     let listed: BTreeSet<_> = named.iter().cloned().collect();
     assert_eq!(listed.len(), named.len(), "a column is named twice");
     let forgotten: Vec<_> = there.difference(&listed).collect();
-    assert!(forgotten.is_empty(), "say in api/src/erasure/places.rs what an erasure does with {forgotten:?}");
+    assert!(forgotten.is_empty(), "say in world/src/erasure/places.rs what an erasure does with {forgotten:?}");
     let gone: Vec<_> = listed.difference(&there).collect();
     assert!(gone.is_empty(), "these are no more: {gone:?}");
 }

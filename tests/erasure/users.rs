@@ -1,7 +1,7 @@
 //! A user of the editor.
 
+use edge::users::Role;
 use serde_json::json;
-use tavernkeep::users::Role;
 use uuid::Uuid;
 
 use super::{assert_gone, finished, found};

@@ -1,8 +1,8 @@
 //! Who may erase, how it is asked for, and what becomes of one that was interrupted.
 
+use edge::caller::Scope;
 use serde_json::json;
 use sqlx::Row;
-use tavernkeep::auth::Scope;
 use uuid::Uuid;
 
 use super::{CONFESSION, NAME, PLAYER, SLUG, STORY, assert_gone, done, erase, erased, found, person};

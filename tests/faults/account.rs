@@ -1,7 +1,7 @@
 //! Whether the books balance: what the ledger says against what the tables hold, and the tables against the journal.
 
 use sqlx::{AssertSqlSafe, PgConnection};
-use tavernkeep::campaigns::fork::TABLES;
+use world::campaigns::fork::TABLES;
 
 use super::{
     stage::Stage,

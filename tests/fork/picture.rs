@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use ::rules::encounter::{Encounter, Event};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Row};
-use tavernkeep::campaigns::fork::TABLES;
+use world::campaigns::fork::TABLES;
 
 use crate::support::World;
 

@@ -1,10 +1,12 @@
 //! Who may copy what, and what cannot be copied: nothing stays behind then.
 
+use edge::{caller::Scope, tenants::TenantLimits};
 use futures_util::future::join_all;
 use rehearsal::{Reply, Script};
 use serde_json::json;
-use tavernkeep::{auth::Scope, campaigns::fork::TABLES, limits::TenantLimits, ops::maintenance};
+use tavernkeep::ops::maintenance;
 use uuid::Uuid;
+use world::campaigns::fork::TABLES;
 
 use super::{
     fork_at,

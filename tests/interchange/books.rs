@@ -215,12 +215,12 @@ async fn secrets_are_left_out_for_those_who_do_not_see_them() {
         .post("/lore", json!({ "title": "Hidden", "scope": "global", "content": "Canary.", "secret": true }))
         .await
         .expect(201);
-    let reader = acme.with_scopes(&[tavernkeep::auth::Scope::Read]).await;
+    let reader = acme.with_scopes(&[edge::caller::Scope::Read]).await;
     assert!(!reader.get("/v1/campaigns/port-town/lorebook.json").await.expect(200).text.contains("Canary"));
     let book = world.get("/lorebook.json").await.expect(200);
     assert!(book.text.contains("Canary"));
     // Who does not see a secret cannot write over it, learn its id, or make it public, by any way in.
-    let writer = acme.with_scopes(&[tavernkeep::auth::Scope::Read, tavernkeep::auth::Scope::Write]).await;
+    let writer = acme.with_scopes(&[edge::caller::Scope::Read, edge::caller::Scope::Write]).await;
     let hidden = world.get("/lore/hidden").await.expect(200).body;
     let claim = |ours: Value| json!({ "entries": { "0": { "uid": 0, "key": ["k"], "comment": "Mine", "content": "Mine.", "extensions": { "tavernkeep": ours } } } });
     let own = |ours: Value| writer.post(IMPORT, claim(ours));

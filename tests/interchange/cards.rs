@@ -2,7 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD as STANDARD};
 use serde_json::{Value, json};
-use tavernkeep::interchange::png;
+use world::interchange::png;
 
 use super::{files, says, send};
 use crate::support::{Server, World, counts};

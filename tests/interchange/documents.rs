@@ -1,7 +1,7 @@
 //! A campaign as one document: nothing of the world is lost, and the same twice is once.
 
+use edge::caller::Scope;
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use super::send;
 use crate::support::{Rows, Server, World, counts, operator};
@@ -341,7 +341,7 @@ async fn what_was_whispered_to_somebody_who_is_gone_comes_back_as_the_game_maste
 
 #[test]
 fn our_own_documents_are_known_by_any_order_of_keys() {
-    use tavernkeep::interchange::service::{Wanted, guess};
+    use world::interchange::service::{Wanted, guess};
     let long = "x".repeat(100_000);
     for text in [
         r#"{"format":"tavernkeep.campaign","version":1,"campaign":{}}"#.to_owned(),

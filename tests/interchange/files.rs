@@ -2,7 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
-use tavernkeep::interchange::png;
+use world::interchange::png;
 
 /// A card of V3 with something in every field.
 pub fn card() -> Value {

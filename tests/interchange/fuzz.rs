@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};
-use tavernkeep::interchange::{book, card, report::Losses, service};
+use world::interchange::{book, card, report::Losses, service};
 
 use super::files;
 

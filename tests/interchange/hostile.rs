@@ -24,7 +24,7 @@ fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// A picture with another chunk before its end.
 fn with_chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
-    let mut bytes = tavernkeep::interchange::png::picture([1; 32], &[]);
+    let mut bytes = world::interchange::png::picture([1; 32], &[]);
     let end = bytes.split_off(bytes.len() - 12);
     bytes.extend(chunk(kind, data));
     bytes.extend(end);
@@ -82,8 +82,8 @@ async fn files_that_mean_no_good_are_refused_with_a_reason() {
         ("cut short", damaged(|b| b.truncate(200)), 422, "middle of a chunk"),
         ("a chunk longer than the file", damaged(|b| length(b, 0x7fff_fff0)), 422, "middle of a chunk"),
         ("a length out of range", damaged(|b| length(b, u32::MAX)), 422, "out of range"),
-        ("no card in it", tavernkeep::interchange::png::picture([1; 32], &[]), 422, "no text chunk"),
-        ("no base64", tavernkeep::interchange::png::picture([1; 32], &[("chara", b"%%%")]), 422, "not base64"),
+        ("no card in it", world::interchange::png::picture([1; 32], &[]), 422, "no text chunk"),
+        ("no base64", world::interchange::png::picture([1; 32], &[("chara", b"%%%")]), 422, "not base64"),
         ("a picture without an end", sized(60_000, 60_000), 422, "60000 by 60000 pixels"),
         ("a picture of nothing", sized(0, 1), 422, "0 by 1 pixels"),
         ("a packed text that is too large", packed(&vec![b'A'; 200 << 20]), 422, "too large"),

@@ -1,7 +1,7 @@
 //! Entity documents: whole imports like the others, with the same bounds.
 
+use edge::tenants::TenantLimits;
 use serde_json::{Value, json};
-use tavernkeep::limits::TenantLimits;
 
 use crate::support::{Prepared, Server, counts};
 
@@ -74,7 +74,7 @@ async fn parts_of_a_document_leave_the_rest_as_it_is() {
     let sql = "UPDATE tenant SET limits = $2 WHERE tenant_id = $1";
     sqlx::query(sql).bind(acme.tenant).bind(limits).execute(&mut server.owner().await).await.unwrap();
     let more: Vec<_> = (0..6).map(|n| json!({ "name": format!("More {n}") })).collect();
-    let acme = acme.with_scopes(&tavernkeep::auth::Scope::ALL).await;
+    let acme = acme.with_scopes(&edge::caller::Scope::ALL).await;
     acme.post(IMPORT, json!({ "npcs": more })).await.problem(429, "quota_exceeded");
     world.get("/npcs/more_0").await.problem(404, "not_found");
 }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use edge::users::Role;
 use reqwest::Method;
 use serde_json::{Value, json};
-use tavernkeep::{routes, users::Role};
+use tavernkeep::routes;
 
 use crate::support::{Client, Server};
 

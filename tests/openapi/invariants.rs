@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use edge::caller::Scope;
 use serde_json::{Map, Value, json};
-use tavernkeep::{auth::Scope, openapi::credentials, routes};
+use tavernkeep::{openapi::credentials, routes};
 
 /// Success bodies that may hold anything, with the reason.
 const FREE: &[(&str, &str)] = &[];
@@ -261,11 +262,11 @@ fn unions_have_every_kind() {
         mapping.as_object().unwrap_or_else(|| panic!("{union}")).keys().cloned().collect()
     };
     let names = |all: &[&str]| -> BTreeSet<String> { all.iter().map(|name| (*name).to_owned()).collect() };
-    let tools: Vec<_> = tavernkeep::tools::REGISTRY.iter().map(|tool| tool.name).collect();
-    let commands: Vec<_> = tavernkeep::commands::REGISTRY.iter().map(|command| command.name).collect();
+    let tools: Vec<_> = ai::tools::REGISTRY.iter().map(|tool| tool.name).collect();
+    let commands: Vec<_> = ai::commands::REGISTRY.iter().map(|command| command.name).collect();
     assert_eq!(kinds("ToolResult"), names(&tools));
     assert_eq!(kinds("CommandResult"), names(&commands));
-    assert_eq!(kinds("SessionEvent"), names(tavernkeep::sessions::events::KINDS));
+    assert_eq!(kinds("SessionEvent"), names(world::sessions::events::KINDS));
     let actions = &document["components"]["schemas"]["EncounterActionKind"]["enum"];
     let actions: BTreeSet<String> = serde_json::from_value(actions.clone()).unwrap();
     assert_eq!(kinds("EncounterAction"), actions);

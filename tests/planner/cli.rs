@@ -142,11 +142,9 @@ async fn the_log_and_the_metrics_hold_no_text() {
 /// The harness of the evaluation, with the rehearsal model as what is evaluated.
 #[tokio::test(flavor = "multi_thread")]
 async fn most_sentences_are_planned_as_they_should_be() {
+    use ai::planner::evaluate::{UTTERANCES, evaluate, utterances};
     use llm::{Endpoint, LlmClient};
-    use tavernkeep::{
-        config::Config,
-        planner::evaluate::{UTTERANCES, evaluate, utterances},
-    };
+    use tavernkeep::config::Config;
     let model = rehearsal::start(Options::default()).await.unwrap();
     let all = utterances(UTTERANCES).unwrap();
     assert_eq!(all.len(), 150);

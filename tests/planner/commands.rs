@@ -1,8 +1,9 @@
 //! Every command, given by itself.
 
+use ai::commands::REGISTRY;
+use edge::caller::Scope;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::{auth::Scope, commands::REGISTRY};
 
 use super::{history, rolls, tenant};
 use crate::support::{Answer, Server, World};

@@ -1,9 +1,9 @@
 //! Replies as models write them, well and badly; a model that is slow, down or asked by nobody any more.
 
+use ai::planner::plan::{self, Unreadable};
 use proptest::prelude::*;
 use rehearsal::{Reply, Script};
 use serde_json::json;
-use tavernkeep::planner::plan::{self, Unreadable};
 
 use super::{act, always, history, plans, rolls, tenant};
 use crate::support::{Server, until};
@@ -89,17 +89,17 @@ proptest! {
 
 #[test]
 fn examples_are_plans() {
-    let examples = tavernkeep::planner::prompt::examples().unwrap();
+    let examples = ai::planner::prompt::examples().unwrap();
     assert!(examples.len() >= 10);
     for example in examples {
         let plan = plan::parse(&example.plan.to_string()).unwrap();
-        if tavernkeep::planner::is_refusal(&plan.command) {
+        if ai::planner::is_refusal(&plan.command) {
             assert!(plan.args["message"].is_string());
             continue;
         }
-        let command = tavernkeep::commands::find(&plan.command).unwrap();
-        assert!(tavernkeep::planner::gates::plain(&plan.args).is_empty());
-        tavernkeep::planner::gates::fitting(command, plan.args).unwrap();
+        let command = ai::commands::find(&plan.command).unwrap();
+        assert!(ai::planner::gates::plain(&plan.args).is_empty());
+        ai::planner::gates::fitting(command, plan.args).unwrap();
     }
 }
 

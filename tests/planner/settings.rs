@@ -1,7 +1,8 @@
 //! Switches and allowlists: who has a planner, and for which commands. All of it without a restart.
 
+use ai::planner::act::SWITCH;
+use edge::{caller::Scope, tenant_settings::service::switch};
 use serde_json::{Value, json};
-use tavernkeep::{auth::Scope, planner::act::SWITCH, tenants::service::switch};
 
 use super::{act, history, plans, rolls, tenant};
 use crate::support::{Server, World, until};

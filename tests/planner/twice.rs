@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use edge::{tenant_settings::service::set_limits, tenants::TenantLimits};
 use futures_util::future::join_all;
 use rehearsal::{Reply, Script};
 use serde_json::json;
-use tavernkeep::{config::Config, limits::TenantLimits, tenants::service::set_limits};
+use tavernkeep::config::Config;
 
 use super::{act, history, plans, rolls, tenant};
 use crate::support::{Server, until};
@@ -59,7 +60,7 @@ async fn the_same_words_ask_once() {
 /// After its time a plan is asked for again: 30 seconds, here a long time first and a short one then.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_its_time_the_model_is_asked_again() {
-    assert_eq!(Config::read(&|_| None).unwrap().planner.plan_kept, Duration::from_secs(30));
+    assert_eq!(Config::read(&|_| None).unwrap().ai.planner.plan_kept, Duration::from_secs(30));
     for (seconds, calls) in [("3600", 1), ("1", 2)] {
         let server = Server::start_with(&[("PLANNER_CACHE_SECONDS", seconds)]).await;
         let acme = tenant(&server, "acme").await;

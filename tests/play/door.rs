@@ -1,8 +1,8 @@
 //! Who may sit down, and for how long.
 
+use edge::caller::Scope;
 use reqwest::Method;
 use serde_json::json;
-use tavernkeep::auth::Scope;
 
 use super::{ALICE, Guest, MALLORY, token};
 use crate::support::{Server, World, until};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use edge::{caller::Scope, tenants::TenantLimits};
 use rehearsal::{Reply, Script};
 use serde_json::json;
-use tavernkeep::{auth::Scope, limits::TenantLimits};
 use tokio::time::{Instant, sleep};
 
 use super::{ALICE, Guest, MALLORY, says, token};

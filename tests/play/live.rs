@@ -158,7 +158,7 @@ async fn a_visit_that_ends_says_so() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     let Some(browser) = Browser::open().await else { return };
-    let host = tenant.with_scopes(&[tavernkeep::auth::Scope::Read, tavernkeep::auth::Scope::Play]).await;
+    let host = tenant.with_scopes(&[edge::caller::Scope::Read, edge::caller::Scope::Play]).await;
     open_link(&browser, &host, ALICE).await;
     let keys = tenant.get("/v1/api-keys").await.expect(200);
     let prefix = &host.credential[3..11];

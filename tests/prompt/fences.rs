@@ -1,9 +1,9 @@
 //! No text that people or models wrote can close its fence, open another, or change who speaks.
 
+use ai::prompt::fence;
 use proptest::prelude::*;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::prompt::fence;
 
 use super::lore;
 use crate::support::{Client, Server, World};

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use edge::users::Role;
 use futures_util::future::join;
 use rehearsal::Reply;
 use serde_json::json;
 use sqlx::Executor;
-use tavernkeep::users::Role;
 
 use super::says;
 use crate::{admin::Visitor, support::Server};

@@ -1,12 +1,12 @@
 //! Words to look for: whatever somebody types, a list answers.
 
+use edge::users::Role;
 use proptest::{
     prelude::*,
     strategy::ValueTree,
     test_runner::{Config, TestRunner},
 };
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use crate::{admin::Visitor, support::Server};
 

@@ -1,7 +1,7 @@
 //! Ordinary writes whose commit is lost: found again by the number of their transaction, and done once.
 
+use edge::users::Role;
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use super::{MOMENTS, cuttable};
 use crate::{admin::Visitor, support::cut::Moment};

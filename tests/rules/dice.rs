@@ -1,7 +1,7 @@
 //! Dice of a resolution: given, fair, too few, too many.
 
+use edge::caller::Scope;
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use super::{call, roll, table};
 use crate::support::Server;

@@ -1,7 +1,7 @@
 //! What no caller should send, and what the schemas say.
 
+use ai::tools::REGISTRY;
 use serde_json::{Value, json};
-use tavernkeep::tools::REGISTRY;
 
 use super::{call, snapshot, table};
 use crate::support::Server;
@@ -120,12 +120,12 @@ fn schemas_say_what_everything_is() {
         }
         assert!(!tool.schema_text().contains("$ref"), "{}", tool.name);
     }
-    let skill = &tavernkeep::tools::find("resolve_skill_check").unwrap().schema()["properties"];
+    let skill = &ai::tools::find("resolve_skill_check").unwrap().schema()["properties"];
     assert_eq!(skill["skill"]["enum"].as_array().unwrap().len(), 18);
     assert_eq!(skill["advantage"]["enum"], json!(["none", "advantage", "disadvantage"]));
     assert_eq!((&skill["dc"]["minimum"], &skill["dc"]["maximum"]), (&json!(0), &json!(40)));
     snapshot(
         "schema_of_a_saving_throw",
-        &serde_json::to_string_pretty(tavernkeep::tools::find("resolve_saving_throw").unwrap().schema()).unwrap(),
+        &serde_json::to_string_pretty(ai::tools::find("resolve_saving_throw").unwrap().schema()).unwrap(),
     );
 }

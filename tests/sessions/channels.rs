@@ -1,8 +1,8 @@
 //! Channels: a frontend's own name for a place to talk, which has one scene of the campaign.
 
+use edge::{tenant_settings::service::set_limits, tenants::TenantLimits};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use tavernkeep::{limits::TenantLimits, tenants::service::set_limits};
 
 use super::Session;
 use crate::support::Server;

@@ -1,7 +1,7 @@
 //! What frontends report, sound or not.
 
+use edge::caller::Scope;
 use serde_json::json;
-use tavernkeep::auth::Scope;
 
 use super::{Session, fight, no_changes};
 use crate::support::Server;

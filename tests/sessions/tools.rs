@@ -1,9 +1,9 @@
 //! The tools of a session's AI, called by hand.
 
+use edge::caller::Scope;
 use rehearsal::{Reply, Script};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
-use tavernkeep::auth::Scope;
 
 use super::Session;
 use crate::support::{Server, until};

@@ -19,21 +19,20 @@ use std::{
 };
 
 use base::secrets::Secrets;
-use llm::Endpoint;
-use reqwest::{Method, header::HeaderMap};
-use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection};
-use tavernkeep::{
-    app::{self, App},
-    auth::{Scope, keys::NewKey, service::store_key},
-    config::Config,
-    ops::maintenance,
-    tenants::service as tenants,
+use edge::{
+    auth::service::store_key,
+    caller::{Scope, keys::NewKey},
+    tenant_settings::service as tenants,
     users::{
         Role,
         operator::{self, Brought, Wanted},
     },
 };
+use llm::Endpoint;
+use reqwest::{Method, header::HeaderMap};
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
+use tavernkeep::{app::App, config::Config, ops::maintenance};
 use uuid::Uuid;
 
 pub use child::{Child, Prepared, operator};
@@ -105,7 +104,7 @@ impl Server {
             config.model.clone().unwrap_or_else(|| Endpoint::trusted(&model.base_url(), None, "rehearsal").unwrap());
         let app = App::new(config, pool, Secrets::parse(SECRET).unwrap(), endpoint, instance).unwrap();
         let app = actix_web::web::Data::new(app);
-        let (server, addr) = app::serve(app.clone()).unwrap();
+        let (server, addr) = tavernkeep::server::serve(app.clone()).unwrap();
         let handle = server.handle();
         tokio::spawn(server);
         let app = app.into_inner();
@@ -134,7 +133,7 @@ impl Server {
     /// A new tenant with a key of every scope and no limits.
     pub async fn tenant(&self, slug: &str) -> Client<'_> {
         let mut db = self.owner().await;
-        let limits = tavernkeep::limits::TenantLimits::unlimited();
+        let limits = edge::tenants::TenantLimits::unlimited();
         let tenant = tenants::create(&mut db, slug, slug, &limits).await.unwrap();
         let client = Client { server: self, tenant, credential: String::new() };
         client.with_scopes(&Scope::ALL).await

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use edge::{caller::access::Access, users::Role};
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Row};
-use tavernkeep::{auth::access::Access, users::Role};
 
 use super::{Client, Server, World};
 

@@ -309,7 +309,7 @@ async fn who_lost_the_lease_changes_nothing() {
         until("the memory", || async { learnt(&world).await.len() == 1 }).await;
         let mut db = server.owner().await;
         sqlx::query("UPDATE turn SET lease_until = now() - interval '1 second'").execute(&mut db).await.unwrap();
-        tavernkeep::turns::store::sweep(server.pool(), &server.app.running).await.unwrap();
+        ai::turns::store::sweep(server.pool(), &server.app.running).await.unwrap();
         assert!(learnt(&world).await.is_empty());
         server.model.let_go(1);
     };

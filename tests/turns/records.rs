@@ -1,8 +1,8 @@
 //! What is kept of a turn: its record, the list with its filters, the trace, the ledger.
 
+use edge::caller::Scope;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
-use tavernkeep::auth::Scope;
 
 use super::{always, body, remember, turns};
 use crate::support::{Server, World};

@@ -144,13 +144,13 @@ async fn settings_are_checked_and_limits_are_the_operators() {
     ] {
         assert_eq!(tenant.patch("/v1/tenant", bad).await.problem(422, "validation_failed").pointers(), [pointer]);
     }
-    let reader = tenant.with_scopes(&[tavernkeep::auth::Scope::Read, tavernkeep::auth::Scope::Write]).await;
+    let reader = tenant.with_scopes(&[edge::caller::Scope::Read, edge::caller::Scope::Write]).await;
     reader.patch("/v1/tenant", json!({ "settings": {} })).await.problem(403, "forbidden");
     // A turn needs the scope to play, nothing less and nothing more.
     let world = tenant.world().await;
     let path = world.path("/npcs/innkeeper_bob/turns");
     reader.post(&path, body("Hello")).await.problem(403, "forbidden");
-    tenant.with_scopes(&[tavernkeep::auth::Scope::Play]).await.post(&path, body("Hello")).await.expect(200);
+    tenant.with_scopes(&[edge::caller::Scope::Play]).await.post(&path, body("Hello")).await.expect(200);
     server.anonymous().post(&path, body("Hello")).await.problem(401, "unauthenticated");
 }
 

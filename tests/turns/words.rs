@@ -1,9 +1,9 @@
 //! Who reads the words of a turn: every door, every kind of reader.
 
+use edge::{caller::Scope, users::Role};
 use rehearsal::{Reply, Script};
 use reqwest::Method;
 use serde_json::json;
-use tavernkeep::{auth::Scope, users::Role};
 
 use crate::{
     admin::Visitor,

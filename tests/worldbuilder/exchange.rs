@@ -1,7 +1,7 @@
 //! A file is looked at, its report read, and only then is anything written.
 
+use edge::users::Role;
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use super::{file, go, is_sound, picture, signed_in};
 use crate::support::{Server, counts};

@@ -1,8 +1,8 @@
 //! The prompt lab: what would be told, why, what an edit would change, what the model says; and nothing is written.
 
+use edge::users::Role;
 use rehearsal::{Reply, Script};
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use super::{go, is_sound, picture, signed_in};
 use crate::support::{Server, counts};

@@ -1,8 +1,8 @@
 //! A turn's trace, the way back, and a copy from there; and the whole way of somebody who never saw it.
 
+use edge::users::Role;
 use rehearsal::{Reply, Script};
 use serde_json::json;
-use tavernkeep::users::Role;
 
 use super::{file, go, is_sound, picture, signed_in};
 use crate::support::Server;

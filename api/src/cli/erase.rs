@@ -5,14 +5,12 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 use super::{failed, players::Table, say};
-use crate::{
-    config::Config,
-    erasure::{
-        EraseParams,
-        service::{self, Whom},
-    },
-};
+use crate::config::Config;
 use base::error::Result;
+use world::erasure::{
+    EraseParams,
+    service::{self, Whom},
+};
 
 #[derive(Subcommand)]
 pub(super) enum EraseCommand {

@@ -9,19 +9,16 @@ use std::{
 use clap::Args;
 use sqlx::{Connection, PgConnection};
 
-use crate::{
-    auth::Caller,
-    database,
-    interchange::{
-        IMPORT_BYTES_MAX,
-        document::export::Export,
-        pieces::Pieces as _,
-        report::{Outcome, Report},
-        service,
-    },
-    tenants::service as tenants,
-};
+use crate::database;
 use base::error::{Code, Error, Result};
+use edge::{caller::Caller, tenant_settings::service as tenants};
+use world::interchange::{
+    IMPORT_BYTES_MAX,
+    document::export::Export,
+    pieces::Pieces as _,
+    report::{Outcome, Report},
+    service,
+};
 
 /// What to export.
 #[derive(Args)]

@@ -9,23 +9,27 @@ mod turn;
 mod user;
 mod with_postgres;
 
+use edge::auth::player_link;
 use std::{io::Write, net::SocketAddr, path::PathBuf, process::ExitCode};
+use tracing_subscriber::EnvFilter;
 
 use clap::{Parser, Subcommand};
 use sqlx::{Connection, PgConnection};
 
 use crate::{
-    auth::{Scope, jwt::Tokens, keys::NewKey, service::store_key},
     config::{self, Config},
-    database, demo,
-    limits::TenantLimits,
-    play, routes,
-    tenants::service as tenants,
+    database, demo, routes,
 };
 use base::{
     clock,
     error::{Code, Error, Problem, Result},
     request_id::RequestId,
+};
+use edge::{
+    auth::service::store_key,
+    caller::{Scope, jwt::Tokens, keys::NewKey},
+    tenant_settings::service as tenants,
+    tenants::TenantLimits,
 };
 
 /// The game-master backend for AI tabletop play.
@@ -216,10 +220,21 @@ fn failed(json: bool, error: &Error, request: &RequestId) -> ExitCode {
 
 fn init_log(is_serve: bool) {
     let default = if is_serve { "info,sqlx=warn,actix_server=warn" } else { "warn" };
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| default.into());
+    let asked = std::env::var(EnvFilter::DEFAULT_ENV).ok();
+    let filter = asked.and_then(|asked| EnvFilter::try_new(for_all_crates(&asked)).ok());
+    let filter = filter.unwrap_or_else(|| default.into());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // If the process already has a subscriber, this fails, and that is fine.
     let _ = if is_serve { log.json().flatten_event(true).try_init() } else { log.try_init() };
+}
+
+/// A log filter in which a level for `tavernkeep` counts for all crates of the program. A level that is given for one
+/// of them by its own name is kept, because the last directive for a crate counts.
+fn for_all_crates(asked: &str) -> String {
+    const CRATES: [&str; 9] = ["base", "db", "edge", "world", "ai", "pages", "llm", "migration", "pgcluster"];
+    let level = asked.split(',').find_map(|directive| directive.trim().strip_prefix("tavernkeep="));
+    let ours = level.into_iter().flat_map(|level| CRATES.map(|name| format!("{name}={level}")));
+    ours.chain([asked.to_owned()]).collect::<Vec<_>>().join(",")
 }
 
 async fn run(cli: Cli) -> Result<ExitCode> {
@@ -279,7 +294,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
             let tokens = Tokens::new(&serve::secrets_of(&mut config)?);
             let link = database::in_time(async {
                 let mut db = PgConnection::connect(&url).await?;
-                play::link::make(&mut db, &tokens, (&tenant, &campaign, &player)).await
+                player_link::make(&mut db, &tokens, (&tenant, &campaign, &player)).await
             });
             let link = link.await?;
             let server = server.unwrap_or_else(|| format!("http://{}", config.bind));

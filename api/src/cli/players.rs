@@ -11,22 +11,17 @@ use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 
 use super::{failed, say, serve};
-use crate::{
-    app::App,
-    auth::Caller,
+use crate::{app::App, config::Config, database, demo, ops::maintenance};
+use ai::{
     commands::{self, arguments::of_words, service},
-    config::Config,
-    database, demo,
-    http::Reply,
-    ops::maintenance,
     planner::{
         act::{SWITCH, Wanted, act as act_on},
         evaluate as evaluation,
     },
-    tenants::service as tenants,
     turns::start::Asker,
 };
 use base::error::{Code, Error, Result};
+use edge::{caller::Caller, http::Reply, tenant_settings::service as tenants};
 use llm::LlmClient;
 
 /// Database connections of a command.
@@ -186,7 +181,7 @@ pub(super) async fn evaluate(config: &Config, file: Option<&Path>, at_least: f64
     let utterances = evaluation::utterances(&text).map_err(wrong)?;
     let (endpoint, rehearsing) = serve::model(config).await?;
     let client = LlmClient::new(config.llm.clone()).map_err(Error::internal)?;
-    let found = evaluation::evaluate(&client, &endpoint, config.planner.timeout, &utterances).await;
+    let found = evaluation::evaluate(&client, &endpoint, config.ai.planner.timeout, &utterances).await;
     if let Some(model) = rehearsing {
         model.stop().await;
     }

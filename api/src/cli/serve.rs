@@ -1,5 +1,6 @@
 //! `serve`: sets up the database, schema, model and HTTP, and shuts them down in order.
 
+use edge::auth::player_link;
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use actix_web::web;
@@ -7,13 +8,7 @@ use rand::RngExt;
 use sqlx::{Connection, PgConnection};
 use tokio::time::{Instant, sleep};
 
-use crate::{
-    app::{self, App},
-    config::Config,
-    database, demo,
-    ops::maintenance,
-    play,
-};
+use crate::{app::App, config::Config, database, demo, ops::maintenance};
 use base::{
     error::{Error, Result},
     secrets::Secrets,
@@ -112,7 +107,7 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     let app = web::Data::new(App::new(config, pool.clone(), data.secrets, endpoint, instance)?);
     let state = app.clone().into_inner();
     maintenance::start(&state, &data.app_url, held);
-    let (server, addr) = app::serve(app.clone())?;
+    let (server, addr) = crate::server::serve(app.clone())?;
     let handle = server.handle();
     let mut running = actix_web::rt::spawn(server);
     welcome(addr, made.as_ref(), app.config.llm_label());
@@ -179,7 +174,7 @@ pub(super) async fn interrupted() {
 async fn invite(addr: std::net::SocketAddr, owner_url: &str, app: &App) {
     let made = async {
         let mut db = PgConnection::connect(owner_url).await?;
-        play::link::make(&mut db, &app.tokens, (demo::TENANT, demo::CAMPAIGN, demo::PLAYER)).await
+        player_link::make(&mut db, &app.tokens, (demo::TENANT, demo::CAMPAIGN, demo::PLAYER)).await
     };
     match made.await {
         Ok(link) => println!(

@@ -8,7 +8,8 @@ use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::{failed, say};
-use crate::{config::Config, database, turns::store::end_now};
+use crate::{config::Config, database};
+use ai::turns::store::end_now;
 use base::{
     error::{Code, Error, Result},
     request_id::RequestId,

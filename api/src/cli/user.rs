@@ -5,15 +5,15 @@ use serde_json::json;
 use sqlx::{Connection, PgConnection};
 
 use super::say;
-use crate::{
-    tenants::service as tenants,
+use base::error::{Code, Error, Result};
+use edge::{
+    passwords,
+    tenant_settings::service as tenants,
     users::{
         Role, links,
         operator::{self, Brought, Wanted},
-        passwords,
     },
 };
-use base::error::{Code, Error, Result};
 
 #[derive(Subcommand)]
 pub(super) enum UserCommand {

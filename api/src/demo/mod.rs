@@ -7,29 +7,32 @@ use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use crate::{
-    auth::{Caller, Scope, keys::NewKey, service::store_key},
-    campaigns::{CampaignInput, Campaigns},
-    config::Config,
-    encounters,
-    http::{
-        body,
-        resource::{self, Place},
-    },
-    interchange::{report::Report, seed},
-    limits::TenantLimits,
-    scenes::{SceneInput, Scenes},
-    tenants::{self, Settings, Tenant},
-    users::{
-        Role,
-        operator::{self, Brought, Wanted},
-    },
-};
+use crate::config::Config;
 use base::{
     error::{Error, Result},
     stored::Columns,
 };
 use db::tenancy::{Actor, Origin, TenantTx};
+use edge::{
+    auth::service::store_key,
+    caller::{Caller, Scope, keys::NewKey},
+    http::{
+        body,
+        resource::{self, Place},
+    },
+    tenant_settings,
+    tenants::{Settings, Tenant, TenantLimits},
+    users::{
+        Role,
+        operator::{self, Brought, Wanted},
+    },
+};
+use world::{
+    campaigns::{CampaignInput, Campaigns},
+    encounters,
+    interchange::{report::Report, seed},
+    scenes::{SceneInput, Scenes},
+};
 
 /// The demo tenant's slug.
 pub const TENANT: &str = "demo";
@@ -77,7 +80,7 @@ pub async fn ensure(owner_url: &str, pool: &db::pool::Pool, fixed: &Fixed<'_>) -
         sqlx::query("SELECT tenant_id FROM tenant WHERE slug = $1").bind(TENANT).fetch_optional(&mut owner).await?;
     let (tenant, is_new) = match found {
         Some(row) => (row.read::<Uuid>("tenant_id")?, false),
-        None => (tenants::service::create(&mut owner, TENANT, "Demo", &TenantLimits::unlimited()).await?, true),
+        None => (tenant_settings::service::create(&mut owner, TENANT, "Demo", &TenantLimits::unlimited()).await?, true),
     };
     world(pool, tenant).await?;
     let keys =

@@ -7,7 +7,7 @@ use super::{
     document::{METHODS, operations},
     names,
 };
-use crate::auth::{
+use edge::caller::{
     Scope,
     access::{self, Access, Player},
 };

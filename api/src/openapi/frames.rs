@@ -11,16 +11,14 @@ use utoipa::{
 
 use super::{
     document::{Object, reference},
-    mend,
     names::camel,
 };
-use crate::{
-    bridge::described::{
-        AckData, ConnectData, ConnectedData, ExecuteRollData, FrontendErrorData, MessageGone, PongData, RollResultData,
-        SaidData, ServerErrorData,
-    },
-    sessions::events,
+use ai::bridge::described::{
+    AckData, ConnectData, ConnectedData, ExecuteRollData, FrontendErrorData, MessageGone, PongData, RollResultData,
+    SaidData, ServerErrorData,
 };
+use edge::http::schema::mend;
+use world::sessions::events;
 
 /// What a frame carries in `data`.
 enum Data {

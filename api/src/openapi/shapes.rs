@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::document::{Object, operations, reference, schemas, walk_schemas};
-use crate::http::bounds;
+use edge::http::bounds;
 
 /// Schemas with the outcome of a player's text: from the resolver or from an action in a fight. A player sees only a
 /// part of it.

@@ -3,20 +3,13 @@
 use serde_json::{Value, json};
 
 use super::document::operations;
-use crate::{
-    campaigns::Campaigns,
-    characters::Characters,
-    encounters::Encounters,
-    http::{
-        paging::SortKey::{self, Created, Name, Updated},
-        resource::Resource,
-    },
-    lore::LoreEntries,
-    messages::Messages,
-    npcs::Npcs,
-    owners::Owners,
-    scenes::Scenes,
-    sessions::Sessions,
+use edge::http::{
+    paging::SortKey::{self, Created, Name, Updated},
+    resource::Resource,
+};
+use world::{
+    campaigns::Campaigns, characters::Characters, encounters::Encounters, lore::LoreEntries, messages::Messages,
+    npcs::Npcs, owners::Owners, scenes::Scenes, sessions::Sessions,
 };
 
 /// The orders of the list at a path. A list that does not show rows of the world is ordered by creation only.

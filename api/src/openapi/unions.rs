@@ -9,7 +9,7 @@ use super::{
     document::{Object, reference, schemas},
     names::{self, camel},
 };
-use crate::{commands, tools};
+use ai::{commands, tools};
 
 /// The members that tell which kind a value is.
 const TAGS: [&str; 6] = ["event", "type", "until", "action", "tool", "command"];

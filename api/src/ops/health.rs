@@ -7,13 +7,14 @@ use migration::{Migrator, MigratorTrait};
 use serde_json::json;
 use subtle::ConstantTimeEq;
 
-use crate::{app::App, http::Reply};
+use crate::app::App;
 use base::metrics;
 use base::{
     error::{Code, Error, Problem, Result},
     stored::Columns,
 };
 use db::pool::{Need, with_need};
+use edge::http::Reply;
 
 /// Answers if the process runs. Never uses the database.
 #[utoipa::path(tag = "service", operation_id = "get_health", responses((status = 200)))]
@@ -65,7 +66,8 @@ pub async fn scrape(app: web::Data<App>, request: HttpRequest) -> Result<HttpRes
     }
     metrics::POOL.set(i64::try_from(app.pool.size()).unwrap_or(i64::MAX));
     metrics::POOL_WAITING.set(i64::try_from(app.pool.waiting()).unwrap_or(i64::MAX));
-    metrics::PROMPT_CACHE_BYTES.set(i64::try_from(app.prompts.bytes() + app.tables.bytes()).unwrap_or(i64::MAX));
+    metrics::PROMPT_CACHE_BYTES
+        .set(i64::try_from(app.prompts.bytes() + app.session_prompts.bytes()).unwrap_or(i64::MAX));
     metrics::BREAKERS_OPEN.set(app.llm.open_breakers());
     Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4").body(metrics::text()))
 }

@@ -10,22 +10,21 @@ use time::OffsetDateTime;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
-use super::life::Life;
-use crate::{
-    app::App,
-    bridge,
-    campaigns::removal,
-    erasure,
+use crate::app::App;
+use crate::life::Life;
+use ai::{
+    frontends as bridge,
     prompt::assemble::BasePrompt,
     turns::{
         self,
         store::{LEASE_SECONDS, sweep},
     },
-    users::sessions,
 };
 use base::metrics;
 use base::{clock, error::Result, stored::Columns};
 use db::pool::{Need, with_need};
+use edge::users::sessions;
+use world::{campaigns::removal, erasure};
 
 /// Must be shorter than the three seconds that `orphaned_turns` allows a server that has lost its lock.
 const LEASE_EVERY: Duration = Duration::from_secs(2);
@@ -54,8 +53,8 @@ pub fn start(app: &Arc<App>, url: &str, life: Life) {
     tokio::spawn(removals(app.clone()));
     tokio::spawn(elsewhere(app.clone()));
     tokio::spawn(retention(app.clone()));
-    tokio::spawn(bridge::post::listen(app.clone(), url.to_owned()));
-    tokio::spawn(with_need(Need::End, bridge::post::fetch(app.clone())));
+    tokio::spawn(bridge::post::listen(app.frontends_state(), url.to_owned()));
+    tokio::spawn(with_need(Need::End, bridge::post::fetch(app.frontends_state())));
 }
 
 /// Keeps the turns of a command-line command alive, next to running servers.
@@ -205,12 +204,12 @@ async fn erase(app: &App, since: OffsetDateTime) -> Result<OffsetDateTime> {
     for row in &moved {
         let (tenant, id): (Uuid, Uuid) = (row.read("tenant_id")?, row.read("id")?);
         upto = upto.max(row.read("moved_at")?);
-        erasure::steps::forget(app, tenant);
+        app.forget(tenant);
         if !row.read::<bool>("is_done")? {
             if let Err(error) = erasure::steps::carry_on(&app.pool, tenant, id, ERASE_SHARE).await {
                 tracing::warn!(erasure = %id, %error, "could not continue an erasure");
             }
-            erasure::steps::forget(app, tenant);
+            app.forget(tenant);
         }
     }
     Ok(upto)

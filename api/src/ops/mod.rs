@@ -1,5 +1,4 @@
 //! Operation: health, metrics, liveness and background tasks.
 
 pub mod health;
-pub mod life;
 pub mod maintenance;

@@ -3,9 +3,9 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::super::request::WireToolCall;
 use super::text::{decode_entities, with_escaped_controls};
 use super::{CALLS_BYTES_MAX, CALLS_PER_REPLY_MAX, ProposedCall, too_many};
+use crate::decode::WireToolCall;
 
 const NAMES: [&str; 4] = ["tool_name", "name", "tool", "function"];
 const ARGUMENTS: [&str; 5] = ["parameters", "arguments", "args", "params", "input"];

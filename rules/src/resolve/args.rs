@@ -1,20 +1,8 @@
 //! The circumstances of a roll that only the caller knows.
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
-/// Advantage, disadvantage or neither.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Advantage {
-    /// One d20.
-    #[default]
-    None,
-    /// Two d20s; the higher counts.
-    Advantage,
-    /// Two d20s; the lower counts.
-    Disadvantage,
-}
+use crate::srd::Advantage;
 
 /// The cover between attacker and target (SRD 5.1, "Cover"). Only the best cover counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Advantage, Automatic, Circumstances, Outcome, RuleError, StateChange,
+    Automatic, Circumstances, Outcome, RuleError, StateChange,
     d20::{BonusDie, D20Test},
     error::{Stop, settle},
 };
+use crate::srd::Advantage;
 use crate::{
     dice::Dice,
     sheet::{Creature, Training},

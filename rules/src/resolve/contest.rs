@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Advantage, Automatic, CheckKind, Circumstances, Outcome, ParticipantRoll, RuleError, StateChange,
+    Automatic, CheckKind, Circumstances, Outcome, ParticipantRoll, RuleError, StateChange,
     check::{Checked, checked, prepare},
     d20::D20Test,
     error::{Stop, settle},
     summary::signed,
 };
+use crate::srd::Advantage;
 use crate::{
     dice::Dice,
     sheet::{Condition, Creature},

@@ -2,7 +2,8 @@
 //!
 //! A roll has two steps, because all rolls' d20s come before any bonus die.
 
-use super::{Advantage, Automatic, DieShown, Modifier, StateChange, outcome::Text, summary};
+use super::{Automatic, DieShown, Modifier, StateChange, outcome::Text, summary};
+use crate::srd::Advantage;
 use crate::{
     dice::{Dice, OutOfDice},
     sheet::Creature,

@@ -37,7 +37,7 @@ mod spell;
 mod summary;
 mod vitality;
 
-pub use args::{Advantage, Circumstances, Context, Cover, OtherWeapon};
+pub use args::{Circumstances, Context, Cover, OtherWeapon};
 pub use attack::{AttackArgs, resolve_attack};
 pub use change::{DamageTaken, StateChange, apply};
 pub use check::{

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Advantage, StateChange, d20::D20Test, summary};
+use super::{StateChange, d20::D20Test, summary};
+use crate::srd::Advantage;
 
 /// A text that is usually fixed.
 pub(crate) type Text = Cow<'static, str>;

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Advantage, Automatic, Circumstances, DamageArgs, DamagePart, Outcome, RuleError, StateChange,
+    Automatic, Circumstances, DamageArgs, DamagePart, Outcome, RuleError, StateChange,
     d20::{BonusDie, D20Test},
     error::{Stop, settle},
     harm::{self, halve},
     rows::{self, Row},
 };
+use crate::srd::Advantage;
 use crate::{
     dice::Dice,
     sheet::Creature,

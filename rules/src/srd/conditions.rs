@@ -4,7 +4,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::same;
-use crate::resolve::Advantage;
+use crate::srd::Advantage;
 
 /// A sense that a check may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]

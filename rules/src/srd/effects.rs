@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::same;
-use crate::resolve::Advantage;
+use crate::srd::Advantage;
 
 /// What an effect does to the creature that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

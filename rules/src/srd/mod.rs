@@ -17,6 +17,7 @@
 #![warn(missing_docs)]
 
 mod ability;
+mod advantage;
 mod armor;
 mod casting_times;
 mod classes;
@@ -33,6 +34,7 @@ mod spells;
 mod weapons;
 
 pub use ability::Ability;
+pub use advantage::Advantage;
 pub use armor::{ARMOR, Armor, ArmorCategory, SHIELD_BONUS, armor};
 pub use casting_times::{CASTING_TIMES, CastingTime};
 pub use classes::{

@@ -2,9 +2,9 @@
 
 use rules::{
     encounter::{Action, ActionKind, Cost, Duration, Encounter, Lighting, NewParticipant, Setup, Terrain},
-    resolve::{Advantage, Cover, DamagePart, OtherWeapon},
+    resolve::{Cover, DamagePart, OtherWeapon},
     sheet::{Concentration, Condition, Creature, Feature, KnownSpell, NpcAttack, Range, SpellSlot, Weapon},
-    srd::Ability,
+    srd::{Ability, Advantage},
 };
 
 use crate::support::*;

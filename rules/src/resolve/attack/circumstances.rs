@@ -3,13 +3,13 @@
 use super::arm::Arm;
 use crate::{
     resolve::{
-        Advantage, Automatic, Circumstances, Cover, StateChange,
+        Automatic, Circumstances, Cover, StateChange,
         d20::{BonusDie, D20Test},
         error::Stop,
         harm,
     },
     sheet::{Creature, Life, Range},
-    srd::{Ability, same},
+    srd::{Ability, Advantage, same},
 };
 
 /// What the rules of advantage need to know of an attack.

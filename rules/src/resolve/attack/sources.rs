@@ -2,9 +2,9 @@
 
 use super::{arm::Arm, circumstances::rages, custom};
 use crate::{
-    resolve::{Advantage, Circumstances, StateChange, d20::D20Test, outcome::Text, rows::Row},
+    resolve::{Circumstances, StateChange, d20::D20Test, outcome::Text, rows::Row},
     sheet::{Creature, Life},
-    srd::{Class, DamageDice, DicePool, brutal_critical_dice, holds, rage_damage, same, sneak_attack_dice},
+    srd::{Advantage, Class, DamageDice, DicePool, brutal_critical_dice, holds, rage_damage, same, sneak_attack_dice},
 };
 
 /// An attack with its damage being planned.

@@ -4,14 +4,14 @@ use super::{Casting, afflict};
 use crate::{
     dice::Dice,
     resolve::{
-        Advantage, Circumstances, DamageArgs, Outcome,
+        Circumstances, DamageArgs, Outcome,
         d20::D20Test,
         error::Stop,
         rows::Row,
         save::{Left, hurt, left, prepare},
     },
     sheet::Creature,
-    srd::Ability,
+    srd::{Ability, Advantage},
 };
 
 /// The target saves against the caster's DC. The caster succeeds if the target fails.

@@ -1,0 +1,49 @@
+//! `GET /v1/campaigns/{c}/bridge`: the upgrade to a WebSocket.
+
+use actix_web::{HttpRequest, HttpResponse, get, http::header, web};
+
+use super::{connect::Upgrade, socket};
+use crate::frontends::frames::MESSAGE_BYTES_MAX;
+use crate::turns::state::TurnState;
+use base::{
+    error::{Code, Error, Problem, Result},
+    request_id::RequestId,
+};
+
+/// Opens a WebSocket between a frontend and the server. A browser's WebSocket cannot send headers, so the credential comes in the
+/// first frame: `{"type": "connect", "client_id", "token", …}`. Until then the server sends nothing.
+#[utoipa::path(tag = "sessions", operation_id = "connect_bridge", security(()),
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 101, description = "The connection is a WebSocket; docs/bridge.md describes its frames"),
+        (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/bridge")]
+pub async fn bridge(
+    app: web::Data<TurnState>,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: web::Payload,
+) -> Result<HttpResponse> {
+    let peer = app.client(&request);
+    let place = app.hub.admit(peer)?;
+    let (response, session, stream) = actix_ws::handle(&request, body).map_err(|e| {
+        Error::new(Code::BadRequest, format!("This address is a WebSocket; connect with a WebSocket client ({e})."))
+    })?;
+    let upgrade = Upgrade {
+        campaign: path.into_inner(),
+        origin: foreign_origin(&request),
+        request: RequestId::of(&request),
+        peer,
+    };
+    let stream =
+        stream.max_frame_size(MESSAGE_BYTES_MAX).aggregate_continuations().max_continuation_size(MESSAGE_BYTES_MAX);
+    actix_web::rt::spawn(socket::run(app.into_inner(), place, upgrade, session, stream));
+    Ok(response)
+}
+
+/// The origin of the connecting page, unless it is one of our own pages.
+fn foreign_origin(request: &HttpRequest) -> Option<String> {
+    let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
+    let origin = text(header::ORIGIN)?;
+    let is_ours = origin.split_once("://").is_some_and(|(_, place)| Some(place) == text(header::HOST));
+    (!is_ours).then(|| origin.to_owned())
+}

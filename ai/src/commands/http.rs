@@ -1,0 +1,140 @@
+//! `GET …/commands` and `POST …/commands/{name}`: the list of commands, and giving a command directly.
+
+use actix_web::{HttpResponse, get, post, web};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    REGISTRY, Visibility,
+    service::{Wanted, give},
+};
+use crate::turns::{
+    start::{Asker, Wish, respond},
+    state::TurnState,
+};
+use base::error::{Error, Problem, Result};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::Caller,
+    http::{
+        Body, Reply,
+        resource::{Ref, campaign_id},
+        validate,
+    },
+};
+
+/// A command to give.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct CommandInput {
+    /// The player character who gives the command, by id or slug.
+    player_id: String,
+    /// The command's arguments. See the schema `Arguments.{command}`, or `parameters` in the list of commands.
+    #[serde(default = "none")]
+    #[schema(value_type = Object)]
+    arguments: Value,
+    /// The scene in which it happens, by id or slug.
+    #[serde(default)]
+    scene_id: Option<String>,
+    /// A frontend's channel, instead of `scene_id`. The scene of this channel is used, and created if it does not exist.
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    channel: Option<String>,
+}
+
+fn none() -> Value {
+    json!({})
+}
+
+/// The result of a command.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CommandView {
+    pub command: &'static str,
+    /// Whether everyone may read it.
+    #[schema(inline)]
+    pub visibility: Visibility,
+    #[schema(value_type = Object)]
+    pub result: Value,
+    /// A sentence for people.
+    pub message: String,
+    /// The turn that decided the result. Only `check`, `do` and `use_skill` have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<Uuid>,
+}
+
+/// The commands that the caller may give.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes an answer that is built from the registry")]
+struct CommandCatalogue {
+    /// All of the commands.
+    items: Vec<CommandDefinition>,
+    /// Always null.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
+}
+
+/// A command in the list.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "as above")]
+struct CommandDefinition {
+    /// The command's name.
+    name: String,
+    /// What the command does.
+    description: String,
+    /// The JSON Schema of the command's arguments.
+    #[schema(value_type = Object)]
+    parameters: Value,
+    /// Whether the planner may choose the command unless the tenant's settings say otherwise.
+    planned: bool,
+}
+
+/// Lists the commands that the caller may give, with the JSON Schemas of their arguments.
+#[utoipa::path(tag = "commands", operation_id = "list_commands", params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = CommandCatalogue), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/commands")]
+pub async fn list(app: web::Data<TurnState>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    let items: Vec<_> =
+        REGISTRY.iter().filter(|c| c.allowed(&caller).is_ok()).map(super::Command::definition).collect();
+    Reply::ok(&json!({ "items": items, "next_cursor": null }))
+}
+
+/// Gives a command as a player character.
+#[utoipa::path(tag = "commands", operation_id = "give_command", request_body = CommandInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "The command's name")),
+    responses((status = 200, body = CommandView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/commands/{x}")]
+pub async fn command(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<CommandInput>,
+) -> Result<HttpResponse> {
+    let (campaign, name) = path.into_inner();
+    let command = super::find(&name).ok_or_else(|| Error::not_found("command"))?;
+    validate::check(&body.value)?;
+    let CommandInput { player_id, arguments, scene_id, channel } = body.value;
+    let wanted = Wanted {
+        campaign: campaign.clone(),
+        player: player_id,
+        arguments,
+        scene: scene_id,
+        channel,
+        key: body.idempotency,
+    };
+    if !command.is_turn() {
+        return Ok(give(&app, &caller, command, &wanted, &Asker::default()).await?.into());
+    }
+    // Report invalid arguments before anything counts as a turn.
+    command.allowed(&caller)?;
+    let key = wanted.key.clone();
+    let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
+        give(&app, &caller, command, &wanted, &asker).await
+    };
+    respond(app, caller, &campaign, Wish::Whole, key, run).await
+}

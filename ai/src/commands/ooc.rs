@@ -1,0 +1,51 @@
+//! `ooc`: a message out of character that everyone reads.
+
+use entity::message::Type;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{AtOnce, CommandCx, CommandSpec, Done, MessageSaid};
+use base::error::Result;
+use world::rules::values::Words;
+
+/// The flavor of such a message.
+const FLAVOR: &str = "ooc";
+
+pub(super) struct Ooc;
+
+/// What to say.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// The words, as the player wrote them.
+    message: Words<2000>,
+}
+
+impl CommandSpec for Ooc {
+    const NAME: &'static str = "ooc";
+    const DESCRIPTION: &'static str = "Say something out of character to the people at the table, such as a remark on the game, the rules or a break.";
+    const HINT: &'static str = "Say what the others should read.";
+    type Arguments = Arguments;
+    type Answer = MessageSaid;
+}
+
+impl AtOnce for Ooc {
+    async fn run(cx: &CommandCx<'_>, Arguments { message }: Arguments) -> Result<Done> {
+        // A text for the planner is in the history already. Do not write the same words twice.
+        let said = cx.said.filter(|(_, words)| words.trim() == message.0);
+        let mut done = Done::public(cx, Type::Chat, json!({}), message.0);
+        match (said, done.messages.as_mut_slice()) {
+            (Some((id, _)), _) => {
+                done.messages.clear();
+                done.result = json!({ "message_id": id });
+            }
+            (None, [told]) => {
+                told.flavor = Some(FLAVOR.to_owned());
+                done.result = json!({ "message_id": told.id });
+            }
+            (None, _) => {}
+        }
+        Ok(done)
+    }
+}

@@ -1,0 +1,22 @@
+//! Frontends: the programs that people play with, each connected for one session.
+//!
+//! - [`frames`] defines the shape of frames, [`outbox`] queues what is to be sent.
+//! - [`hub`] knows the connections of this server. [`ask`] asks one of them, or one of another server through [`mail`].
+//! - [`post`] fetches the mail. [`world_changes`] tells a frontend that somebody else changed its world state.
+//!
+//! `bridge` opens these connections and handles what comes over them. A session has one connection, the newest. A reply
+//! counts only if it comes over the connection that was asked, with the question's id, while the asker is waiting.
+//! Nothing here holds a transaction while it waits for a frontend.
+
+pub mod ask;
+pub mod frames;
+pub mod hub;
+pub mod mail;
+pub mod outbox;
+pub mod post;
+pub mod state;
+pub mod world_changes;
+
+pub use ask::{Asked, Frontend, Heard, Question, before};
+pub use hub::Hub;
+pub use mail::prune;

@@ -1,0 +1,301 @@
+//! Handles one text of a player, from the words to the outcome.
+
+use serde_json::{Value, json, value::to_raw_value};
+use tokio::time::Instant;
+
+use super::{
+    Missing, Reason, SURE, TEXT_CHARS_MAX,
+    answer::{ActView, Outcome, PlanView, options, refusal},
+    gates::{self, Allowed, Refused, Stage},
+    is_refusal,
+    open::{self, Begun, Scene},
+    prompt,
+};
+use crate::{
+    commands::Command,
+    planner::state::PlannerState,
+    tools::Rest,
+    turns::{
+        Status, Trace, TurnView,
+        start::Asker,
+        store::{self, Ended, NewTurn},
+        talk::{Talk, written},
+    },
+};
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+};
+use db::tenancy::Origin;
+use edge::{
+    caller::Caller,
+    http::{Reply, answered, idempotency::IdempotencyKey},
+    tenants::Fallback,
+};
+use world::messages::service::NewMessage;
+
+/// The operator's switch for the planner.
+pub const SWITCH: &str = "planner";
+
+/// A text to plan.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub campaign: String,
+    pub player: String,
+    /// Without whitespace around it.
+    pub text: String,
+    /// The scene in which it happens, by id or slug. Alternatively, `channel`.
+    pub scene: Option<String>,
+    pub channel: Option<String>,
+    pub dry_run: bool,
+    pub key: Option<IdempotencyKey>,
+}
+
+/// Checks that the planner is on for a caller.
+///
+/// # Errors
+/// `feature_disabled`.
+pub fn is_on(app: &PlannerState, caller: &Caller) -> Result<()> {
+    let features = &caller.tenant.settings.features;
+    if !app.planner_settings.enabled || caller.tenant.switched_off.iter().any(|name| name == SWITCH) {
+        return Err(Error::new(Code::FeatureDisabled, "The planner is switched off on this server."));
+    }
+    if !features.planner || !features.llm {
+        return Err(Error::new(Code::FeatureDisabled, "The planner is switched off for this tenant."));
+    }
+    Ok(())
+}
+
+/// Checks that the planner is on for a caller and that the text has a valid length.
+///
+/// # Errors
+/// `feature_disabled`, `validation_failed` at `/message`.
+pub fn may(app: &PlannerState, caller: &Caller, message: &str) -> Result<()> {
+    is_on(app, caller)?;
+    if message.trim().is_empty() || message.trim().chars().count() > TEXT_CHARS_MAX {
+        let rule = format!("Write 1 to {TEXT_CHARS_MAX} characters.");
+        return Err(Error::invalid("/message", "invalid_value", rule));
+    }
+    Ok(())
+}
+
+/// Plans a text and gives the resulting command.
+///
+/// # Errors
+/// The errors of [`may`]; `rate_limited`; `not_found`, `forbidden`, `validation_failed` for the request's references;
+/// `idempotency_in_flight`, `idempotency_key_reused`; `conflict` if the turn was cancelled.
+pub async fn act(app: &PlannerState, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Reply> {
+    let started = Instant::now();
+    may(app, caller, &wanted.text)?;
+    let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
+    let player = open::player(app, caller, wanted).await?;
+    let counted = match app.limits.take_plan(&caller.tenant, player) {
+        Ok(counted) => counted,
+        Err(refused) => return answered(app, caller, wanted.key.as_ref()).await?.ok_or(refused),
+    };
+    let scene = match open::open(app, caller, wanted, asker).await? {
+        Begun::Replay(reply) => return Ok(reply),
+        Begun::Runs(scene) => scene,
+    };
+    counted.keep();
+    metrics::PLANNER_REQUESTS.inc();
+    // Several texts of one player may be planned at the same time.
+    let _entered = app.running.enter(scene.turn, asker, caller.tenant_id(), None);
+    let mode = app.llm.reply_mode(&caller.tenant);
+    let talk = Talk::new(app, caller, &endpoint, mode, asker, (scene.turn, started));
+    let words = prompt::words(&scene.player_slug, &scene.player_name, &wanted.text);
+    let mut acting = Acting { app, talk, wanted, scene, words, confidence: None, cached: false };
+    let result = match acting.run().await {
+        Ok(reply) => Ok(reply),
+        Err(error) => acting.give_up(error).await,
+    };
+    acting.talk.ended("planner", &result, acting.cached);
+    result
+}
+
+/// A text in progress. `ask` gets its plan, `dispatch` runs its command.
+pub(super) struct Acting<'a> {
+    pub(super) app: &'a PlannerState,
+    pub(super) talk: Talk<'a>,
+    pub(super) wanted: &'a Wanted,
+    pub(super) scene: Scene,
+    /// The player's words as the model reads them.
+    pub(super) words: String,
+    confidence: Option<f64>,
+    pub(super) cached: bool,
+}
+
+impl<'a> Acting<'a> {
+    async fn run(&mut self) -> Result<Reply> {
+        let allowed = Allowed::of(self.talk.caller, self.scene.allowed.as_ref());
+        if allowed.is_empty() {
+            return self.refuse(Reason::Allowlist.into(), None, None).await;
+        }
+        let plan = match self.plan(allowed).await {
+            Ok(plan) => plan,
+            Err(Missing::Unreadable(why)) => {
+                tracing::debug!(turn_id = %self.talk.id, why = why.as_str(), "the model's reply has no valid plan");
+                return self.refuse(Reason::Parse.into(), None, None).await;
+            }
+            Err(Missing::Model(code)) => return self.without_model(allowed, code).await,
+            Err(Missing::Abandoned) => return Err(cancelled()),
+        };
+        self.confidence = plan.confidence;
+        self.log_rationale(&plan);
+        if is_refusal(&plan.command) {
+            return self.refuse(Reason::Unsupported.into(), None, refusal(&plan.args)).await;
+        }
+        let Some(command) = allowed.command(&plan.command) else {
+            return self.refuse(Reason::Allowlist.into(), None, None).await;
+        };
+        let Scene { campaign, player, .. } = self.scene;
+        let stage = Stage { app: self.talk.app, tenant: self.talk.caller.tenant_id(), campaign, player };
+        match gates::pass(stage, command, plan.args.clone()).await? {
+            Err(refused) => self.refuse(refused, Some(command), None).await,
+            Ok(args) => self.passed(allowed, command, args).await,
+        }
+    }
+
+    /// Handles a plan that passed every gate.
+    async fn passed(&mut self, allowed: Allowed, command: &'static Command, args: Value) -> Result<Reply> {
+        let plan = PlanView { command: command.name, args, confidence: self.confidence };
+        let (turn, cached) = (self.scene.turn, self.cached);
+        if self.wanted.dry_run {
+            let quiet = ActView::quiet(turn, Outcome::Planned, "This is what I would do.", cached);
+            return self.settle(ActView { plan: Some(plan), ..quiet }).await;
+        }
+        if !self.talk.caller.tenant.settings.features.llm_visible {
+            let quiet =
+                ActView::quiet(turn, Outcome::Shadow, "Noted. The planner does not carry out commands yet.", cached);
+            let shown = (!self.talk.caller.is_player()).then_some(plan);
+            return self.settle(ActView { plan: shown, ..quiet }).await;
+        }
+        if plan.confidence.is_some_and(|confidence| confidence < SURE) {
+            let quiet = ActView::quiet(turn, Outcome::NeedsClarification, "What did you mean?", cached);
+            let options = options(allowed, &plan, &self.wanted.text);
+            return self.settle(ActView { plan: Some(plan), options, ..quiet }).await;
+        }
+        self.execute(command, plan, None).await
+    }
+
+    /// The model timed out or cannot be reached.
+    async fn without_model(&mut self, allowed: Allowed, code: Code) -> Result<Reply> {
+        let features = &self.talk.caller.tenant.settings.features;
+        let falls_back = code == Code::LlmTimeout
+            && features.planner_fallback == Fallback::Roll
+            && features.llm_visible
+            && !self.wanted.dry_run;
+        if let Some(roll) = allowed.command("roll").filter(|_| falls_back) {
+            let plan = PlanView { command: roll.name, args: json!({ "expr": "1d20" }), confidence: None };
+            return self.execute(roll, plan, Some(Reason::Timeout)).await;
+        }
+        Err(Error::new(code, "The model wrote no plan."))
+    }
+
+    pub(super) async fn refuse(
+        &self,
+        refused: Refused,
+        command: Option<&Command>,
+        said: Option<String>,
+    ) -> Result<Reply> {
+        self.settle(ActView::rejected(self.scene.turn, refused, command, said, self.cached)).await
+    }
+
+    /// Ends the turn with an outcome that changed nothing.
+    async fn settle(&self, view: ActView) -> Result<Reply> {
+        self.end_with(view, &[], Rest::default()).await
+    }
+
+    /// Ends the turn with its outcome, the messages for the table, and the rest of the work to commit.
+    pub(super) async fn end_with(&self, view: ActView, messages: &[NewMessage], rest: Rest) -> Result<Reply> {
+        let reply = Reply::ok(&view)?;
+        let record = self.record(&view)?;
+        let actor = self.talk.caller.actor().in_turn(self.scene.turn, Origin::Turn);
+        let (pool, row, ended) = (&self.talk.app.pool, self.row(), self.ended(record, &reply));
+        store::finish_saying(pool, &actor, &row, &ended, messages, rest).await?;
+        self.told(&view);
+        Ok(reply)
+    }
+
+    /// Ends the turn without success. If the model timed out or cannot be reached, that is an outcome, and the idempotency key may
+    /// be used again.
+    async fn give_up(&self, error: Error) -> Result<Reply> {
+        let (turn, code) = (self.scene.turn, error.code);
+        let (outcome, message) = match code {
+            Code::LlmTimeout => (Outcome::Timeout, "That took too long, and nothing was done. Try again."),
+            _ => (Outcome::Unavailable, "The planner cannot be reached, and nothing was done. Try again soon."),
+        };
+        let view = ActView::quiet(turn, outcome, message, false);
+        let is_outcome = matches!(code, Code::LlmTimeout | Code::LlmUnavailable);
+        let planned = |status| self.written(status, is_outcome.then_some(&view));
+        match self.talk.give_up("planner", error, planned).await {
+            Err(_) if is_outcome => {
+                self.told(&view);
+                Reply::ok(&view)
+            }
+            Err(error) => {
+                metrics::PLANNER_DECISIONS.with_label_values(&["failed"]).inc();
+                Err(error)
+            }
+            Ok(_) => Err(cancelled().for_turn(turn)),
+        }
+    }
+
+    fn row(&self) -> NewTurn<'a> {
+        self.scene.row(self.talk.app, self.talk.caller, self.wanted)
+    }
+
+    fn ended<'e>(&'e self, record: String, reply: &'e Reply) -> Ended<'e> {
+        Ended {
+            status: Status::Succeeded,
+            record,
+            model: &self.talk.model,
+            usage: &self.talk.usage,
+            cost_micros: self.talk.cost_micros(),
+            body: &reply.body,
+        }
+    }
+
+    fn record(&self, view: &ActView) -> Result<String> {
+        Ok(self.written(Status::Succeeded, Some(view))?.1)
+    }
+
+    /// The turn as `GET …/turns/{id}` shows it, and its record. A client that did not wait for the answer finds everything there.
+    fn written(&self, status: Status, view: Option<&ActView>) -> Result<(Vec<u8>, String)> {
+        let planned = view.map(to_raw_value).transpose().map_err(Error::internal)?;
+        let turn = TurnView {
+            narrative: view.map(|view| view.message.clone()).unwrap_or_default(),
+            planned,
+            ..self.talk.view("planner", status, self.scene.campaign, self.scene.player)
+        };
+        let trace = Trace {
+            player_id: Some(self.scene.player),
+            action: &self.wanted.text,
+            turn_text: &self.words,
+            lore: Vec::new(),
+            cut: Vec::new(),
+            llm_calls: &self.talk.llm_calls,
+            revert_conflicts: None,
+        };
+        written(&turn, None, &trace)
+    }
+
+    /// Logs and counts the outcome, without quoting the player or the model.
+    fn told(&self, view: &ActView) {
+        let (decision, took) = (view.decision(), self.talk.started.elapsed());
+        metrics::PLANNER_DECISIONS.with_label_values(&[decision]).inc();
+        metrics::PLANNER_SECONDS.with_label_values(&[decision]).observe(took.as_secs_f64());
+        if !matches!(view.outcome, Outcome::Timeout | Outcome::Unavailable) {
+            metrics::TURNS.with_label_values(&["planner", Status::Succeeded.as_str()]).inc();
+        }
+        let command = view.plan.as_ref().map(|plan| plan.command);
+        tracing::info!(
+            request_id = %self.talk.caller.request, turn_id = %self.talk.id, decision, command,
+            confidence = self.confidence, cached = view.cached, "planner decision"
+        );
+    }
+}
+
+fn cancelled() -> Error {
+    Error::new(Code::Conflict, "The turn was cancelled.")
+}

@@ -1,0 +1,133 @@
+//! The planner turns a player's free text into exactly one allowed and validated command.
+//!
+//! - [`act`] handles a text from beginning to end: switches, length, rate limit, history, cache, model, gates, dispatch.
+//! - [`open`] is its first transaction, [`ask`] gets the plan, [`dispatch`] carries it out, [`answer`] is the answer, [`http`] the
+//!   route.
+//! - [`prompt`] is the text for the model; [`plan`] reads the reply; [`gates`] are the checks that a plan has to pass.
+//! - [`evaluate`] asks a model to plan sample sentences and counts how many plans are right.
+//!
+//! The model proposes a name and some arguments. The server decides everything else. Only the outcome `executed` changes the game.
+//! Players read nothing that a model wrote except a command's result and the cleaned sentence of a refusal. The rationale goes to
+//! the log at `debug` and nowhere else. No transaction is open while the model works.
+
+pub mod act;
+pub mod answer;
+mod ask;
+mod dispatch;
+pub mod evaluate;
+pub mod gates;
+pub mod http;
+mod open;
+pub mod plan;
+pub mod prompt;
+pub mod state;
+
+use std::{sync::Arc, time::Duration};
+
+use moka::{future::Cache, sync::Cache as Names};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use base::error::Code;
+
+/// About how many bytes of plans are cached.
+const PLANS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How long a player's name is cached. It is only used for the player's rate limit.
+const NAME_KEPT: Duration = Duration::from_secs(60);
+const NAMES_MAX: u64 = 20_000;
+/// The most characters of a player's text.
+pub const TEXT_CHARS_MAX: usize = 2000;
+/// Below this confidence, the player is asked what they meant.
+const SURE: f64 = 0.5;
+
+/// Why a plan is not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The reply has no valid plan.
+    Parse,
+    /// The plan names a command that is not allowed here.
+    Allowlist,
+    /// The plan breaks the rules that `failed_predicates` lists.
+    Predicate,
+    /// The plan's arguments are invalid for the command.
+    ArgValidation,
+    /// The model says that no command fits.
+    Unsupported,
+    /// The model took too long. The tenant's fallback was carried out instead.
+    Timeout,
+}
+
+impl Reason {
+    /// The name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Parse => "parse",
+            Self::Allowlist => "allowlist",
+            Self::Predicate => "predicate",
+            Self::ArgValidation => "arg_validation",
+            Self::Unsupported => "unsupported",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// Whether a plan's command is the model's way to say that no command fits.
+#[must_use]
+pub fn is_refusal(command: &str) -> bool {
+    matches!(command, "error" | "none")
+}
+
+/// The player and text that a plan belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    tenant: Uuid,
+    campaign: Uuid,
+    scene: Option<Uuid>,
+    player: Uuid,
+    text: String,
+}
+
+/// Why there is no plan. Requests that waited for the same plan get the same reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    Unreadable(plan::Unreadable),
+    Model(Code),
+    /// The request that asked the model was abandoned.
+    Abandoned,
+}
+
+/// The planner's caches in this process. They may be lost at any time.
+pub struct Planner {
+    plans: Cache<Key, Arc<plan::Plan>>,
+    players: Names<(Uuid, String, String), Uuid>,
+}
+
+impl Planner {
+    /// Creates empty caches. A plan is used again for `kept`.
+    #[must_use]
+    pub fn new(kept: Duration) -> Self {
+        let weight = |key: &Key, plan: &Arc<plan::Plan>| {
+            let args: usize = plan.args.iter().map(|(name, value)| name.len() + value.to_string().len()).sum();
+            let rationale = plan.rationale.as_ref().map_or(0, String::len);
+            u32::try_from(200 + key.text.len() + plan.command.len() + args + rationale).unwrap_or(u32::MAX)
+        };
+        let bytes_max = if kept.is_zero() { 0 } else { PLANS_BYTES_MAX };
+        Self {
+            plans: Cache::builder()
+                .weigher(weight)
+                .max_capacity(bytes_max)
+                .time_to_live(kept.max(Duration::from_millis(1)))
+                .build(),
+            players: Names::builder().max_capacity(NAMES_MAX).time_to_live(NAME_KEPT).build(),
+        }
+    }
+
+    /// Forgets all cached plans and players.
+    pub fn forget(&self) {
+        self.plans.invalidate_all();
+        self.players.invalidate_all();
+    }
+}

@@ -1,0 +1,83 @@
+//! Tool arguments: their schema, how they are parsed, and those that several tools share.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+
+use super::ToolCx;
+use base::{
+    error::{Error, FieldError, Result},
+    json,
+};
+use edge::http::{
+    body,
+    misfit::{self, ERRORS_MAX},
+};
+use world::memory::{
+    self,
+    subject::{self, Subject},
+};
+
+/// What a memory tool takes.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Memorize {
+    /// The player the memory is about: the player attribute of the action.
+    #[serde(alias = "entity_id")]
+    player_id: String,
+    /// What to remember, as one sentence that is clear on its own.
+    #[schemars(length(min = 1, max = 2000))]
+    memory_string: String,
+}
+
+impl Memorize {
+    /// The player about whom the call may remember something, and the cleaned text.
+    pub(super) async fn checked<'a>(&'a self, cx: &ToolCx<'_>) -> Result<(Subject, &'a str)> {
+        let text = memory::service::text(&self.memory_string, "/memory_string")?;
+        let player = match subject::of_turn(cx.player, &self.player_id) {
+            Some(player) => player,
+            None => subject::named(cx.tx().await?, cx.campaign, cx.bound(), &self.player_id).await?,
+        };
+        Ok((player, text))
+    }
+}
+
+/// The schema of `T` in the form that models expect: an object without references and title.
+pub(crate) fn schema<T: JsonSchema>() -> Value {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| {
+        s.inline_subschemas = true;
+        s.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Value::Object(members) = &mut schema {
+        members.remove("title");
+        members.remove("description");
+        // Some endpoints require this even if there are no arguments.
+        members.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    }
+    schema
+}
+
+/// Parses arguments that have not been checked.
+///
+/// # Errors
+/// `validation_failed` with a pointer to each argument that does not fit its type, and to the first missing argument.
+pub(crate) fn read<T: DeserializeOwned>(given: Value) -> Result<T> {
+    json::sound(&given, &mut String::new())?;
+    let Value::Object(members) = &given else {
+        return Err(Error::invalid("", "invalid_value", "Arguments are an object."));
+    };
+    body::typed(given.clone()).map_err(|mut first| {
+        let mut errors: Vec<FieldError> = members.iter().filter_map(|(name, value)| alone::<T>(name, value)).collect();
+        errors.truncate(ERRORS_MAX);
+        Error::validation(misfit::together(std::mem::take(&mut first.errors), errors))
+    })
+}
+
+/// The error in one argument. The argument is parsed alone, because parsing stops at the first error.
+fn alone<T: DeserializeOwned>(name: &str, value: &Value) -> Option<FieldError> {
+    let error = body::typed::<T>(json!({ name: value })).err()?.errors.first()?.clone();
+    let own = format!("/{}", json::escape(name));
+    let is_own = error.pointer.strip_prefix(&own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    is_own.then_some(error)
+}

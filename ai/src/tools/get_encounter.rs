@@ -1,0 +1,46 @@
+//! `get_encounter`: the fight in progress.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{ActorKind, Asking, ToolCx, ToolSpec, answers::FightsTold};
+use crate::frontends::{Asked, Heard, Question};
+use base::error::Result;
+use world::sessions::combat;
+
+pub(super) struct GetEncounter;
+
+/// Which fight.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {
+    /// Which fight, if there are several.
+    #[serde(default)]
+    encounter_id: Option<String>,
+}
+
+impl ToolSpec for GetEncounter {
+    const NAME: &'static str = "get_encounter";
+    const DESCRIPTION: &'static str =
+        "See the fight that goes on: round, turn and who takes part, or that there is none.";
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
+    const LISTED: bool = false;
+    const INFORMS: bool = true;
+    const READS: bool = true;
+    type Arguments = Arguments;
+    type Answer = FightsTold;
+
+    /// If the frontend reported a fight, asks for its present state.
+    fn asks(_: &Asking<'_>, _: &Arguments) -> Option<Question> {
+        Some(Question { asked: Asked::CombatStateRefresh, data: json!({}) })
+    }
+
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+        let fights = combat::going_on(cx.tx().await?, cx.campaign, cx.session.map(|s| s.id)).await?;
+        // If the frontend was connected and does not answer, its fight may have gone on unseen.
+        let stale = matches!(cx.heard, Some(Heard::Failed(_) | Heard::Nobody { left: true }));
+        let fights = if stale { fights.into_iter().map(combat::Fight::gone_stale).collect() } else { fights };
+        combat::answer(combat::seen_by(cx.reader.role, fights), arguments.encounter_id.as_deref())
+    }
+}

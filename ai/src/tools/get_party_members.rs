@@ -1,0 +1,64 @@
+//! `get_party_members`: the player characters and their condition.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{ActorKind, ToolCx, ToolSpec, answers::PartyTold};
+use base::error::Result;
+use base::stored::{self, Columns};
+use world::sessions::service;
+
+pub(super) struct GetPartyMembers;
+
+/// The most player characters that are shown.
+const MEMBERS_MAX: i64 = 100;
+
+/// Nothing.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Arguments {}
+
+impl ToolSpec for GetPartyMembers {
+    const NAME: &'static str = "get_party_members";
+    const DESCRIPTION: &'static str =
+        "See the player characters: who plays them, level, hit points, conditions, place.";
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
+    const INFORMS: bool = true;
+    const READS: bool = true;
+    type Arguments = Arguments;
+    type Answer = PartyTold;
+
+    async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Value> {
+        let rows = sqlx::query(
+            "SELECT id, slug, name, player_name, race, profession, level, hp, max_hp, temp_hp, armor_class, conditions, location \
+             FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY id LIMIT $3",
+        )
+        .bind(cx.work.tenant())
+        .bind(cx.campaign)
+        .bind(MEMBERS_MAX)
+        .fetch_all(&mut *cx.tx().await?.connection().await)
+        .await?;
+        let members = stored::each(&rows, |row| {
+            let text = |name: &str| row.read::<Option<String>>(name);
+            let number = |name: &str| row.read::<i32>(name);
+            Ok(json!({
+                "id": row.read::<Uuid>("id")?, "slug": text("slug")?, "name": text("name")?, "player": text("player_name")?,
+                "race": text("race")?, "profession": text("profession")?, "level": number("level")?, "hp": number("hp")?,
+                "max_hp": number("max_hp")?, "temp_hp": number("temp_hp")?, "armor_class": number("armor_class")?,
+                "conditions": row.read::<Value>("conditions")?, "location": text("location")?,
+            }))
+        });
+        let told = match cx.session.filter(|_| members.is_empty()) {
+            Some(session) => {
+                service::known(cx.tx().await?, session.id, false).await?.world_state.map(|w| w.party_compendium)
+            }
+            None => None,
+        };
+        Ok(match told {
+            Some(party) => json!({ "count": party.len(), "members": party }),
+            None => json!({ "count": members.len(), "members": members }),
+        })
+    }
+}

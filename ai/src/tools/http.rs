@@ -1,0 +1,280 @@
+//! `GET …/tools` and `POST …/tools/{name}`: the list of tools, and calling a tool as an NPC, owner, character or game master.
+
+use actix_web::{get, post, web};
+use edge::auth::player;
+use entity::{character, npc, owner, session::Role, shapes::ToolRef};
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use uuid::Uuid;
+use world::playing;
+
+use super::{
+    ActorKind, Asking, REGISTRY, Tool, ToolCx, Work,
+    shorten::{ANSWER_BYTES_MAX, shorten},
+};
+use crate::frontends::{self, Heard, state::FrontendState};
+use base::{
+    error::{Code, Error, Problem, Result},
+    metrics,
+};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::Caller,
+    http::{
+        Body, Reply, answered,
+        idempotency::IdempotencyKey,
+        resource::{Ref, campaign_id, col},
+    },
+    limits::Class,
+};
+use world::playing::{Playing, Reader};
+
+/// The actor who calls a tool.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActorInput {
+    #[serde(rename = "type")]
+    kind: ActorKind,
+    /// The actor's id or slug.
+    #[serde(default)]
+    id: Option<String>,
+}
+
+/// A tool call.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolInput {
+    /// The tool's arguments.
+    #[schema(value_type = Object)]
+    arguments: Value,
+    actor: Option<ActorInput>,
+    /// The session in which the call happens. Messages and rolls appear there, and the call reads what the session's AI may read.
+    session_id: Option<Uuid>,
+    /// The player character of the turn to which the call belongs, by id or slug. Memories may then only be about this player,
+    /// unless the campaign allows more. Without it, and outside of a player's session, the caller may choose.
+    #[serde(default)]
+    player_id: Option<String>,
+    /// Dice rolled by hand, in the order in which they are used. Needs the scope `gm`.
+    #[serde(default)]
+    dice: Option<Vec<u32>>,
+    /// Whether to only show the result: no slot is spent, no hit points change, and the fair dice are not used.
+    #[serde(default)]
+    preview: bool,
+    /// Whether to deal the damage. Without it, an attack outside of an encounter only shows what it would do.
+    #[serde(default)]
+    apply: bool,
+}
+
+/// The result of a call.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ToolResult {
+    call_id: Uuid,
+    tool: &'static str,
+    /// Always `succeeded`. A failed call is answered with a problem.
+    status: &'static str,
+    #[schema(value_type = Object)]
+    result: Value,
+}
+
+/// The list of tools.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes an answer that is built from the registry")]
+struct ToolCatalogue {
+    /// All of the tools.
+    items: Vec<ToolDefinition>,
+    /// Always null.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
+}
+
+/// A tool as it is described to models.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "as above")]
+struct ToolDefinition {
+    /// Always `function`.
+    #[serde(rename = "type")]
+    kind: String,
+    /// The tool itself.
+    function: ToolFunction,
+}
+
+/// A tool's name, purpose and arguments.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "as above")]
+struct ToolFunction {
+    /// The tool's name.
+    name: String,
+    /// What the tool does.
+    description: String,
+    /// The JSON Schema of the arguments.
+    #[schema(value_type = Object)]
+    parameters: Value,
+}
+
+/// Lists the tools, with the JSON Schemas of their arguments.
+#[utoipa::path(tag = "tools", operation_id = "list_tools", params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = ToolCatalogue), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/tools")]
+pub async fn list(app: web::Data<FrontendState>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    let items: Vec<_> = REGISTRY.iter().map(|t| t.definition(None)).collect();
+    Reply::ok(&json!({ "items": items, "next_cursor": null }))
+}
+
+/// Calls a tool as an actor that has it.
+#[utoipa::path(tag = "tools", operation_id = "call_tool", request_body = ToolInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "The tool's name")),
+    responses((status = 200, body = ToolResult), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/tools/{x}")]
+pub async fn call(
+    app: web::Data<FrontendState>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<ToolInput>,
+) -> Result<Reply> {
+    if let Err(refused) = app.limits.check(&caller.tenant, Class::Tools).allowed("tool calls") {
+        return answered(&app, &caller, body.idempotency.as_ref()).await?.ok_or(refused);
+    }
+    let (c, name) = path.into_inner();
+    let tool = super::find(&name).ok_or_else(|| Error::not_found("tool"))?;
+    let ToolInput { arguments, actor, session_id, player_id, dice, preview, apply } = &body.value;
+    if dice.is_some() {
+        caller.needs_game_master("Giving dice")?;
+    }
+    let own_dice = dice.is_some() || *preview;
+    let heard = match session_id {
+        Some(id) => {
+            match ask_first(&app, &caller, (&c, *id), tool, arguments, own_dice, body.idempotency.as_ref()).await? {
+                First::Replay(reply) => return Ok(reply),
+                First::Heard(heard) => heard,
+            }
+        }
+        None => None,
+    };
+    let done = edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&c)).await?;
+        let session = match session_id {
+            Some(id) => Some(playing::named(tx, campaign, *id).await?),
+            None => None,
+        };
+        let (kind, entity) = actor_of(tx, campaign, tool, actor.as_ref()).await?;
+        let player = match player_id {
+            Some(named) => Some((player::id(tx, campaign, named).await?, named.as_str())),
+            None => None,
+        };
+        let work = Work::within(tx, campaign);
+        let cx = ToolCx {
+            effects: None,
+            work: &work,
+            campaign,
+            kind,
+            entity,
+            player,
+            session: session.as_ref(),
+            reader: reader_of(&caller, session.as_ref()),
+            turn: None,
+            key: caller.author(),
+            heard: heard.as_ref(),
+            dice: dice.as_deref(),
+            hand: None,
+            preview: *preview,
+            apply: *apply,
+            rows_max: caller.tenant.limits.rows_per_kind,
+        };
+        let result = tool.run(&cx, super::called_as(&name, arguments.clone())).await.map_err(in_arguments)?;
+        let result = shorten(result, ANSWER_BYTES_MAX);
+        Reply::ok(&ToolResult { call_id: Uuid::now_v7(), tool: tool.name, status: "succeeded", result })
+    });
+    let done = done.await;
+    let status = if done.is_ok() { "succeeded" } else { "failed" };
+    metrics::TOOL_CALLS.with_label_values(&[tool.name, status]).inc();
+    done
+}
+
+/// The result of asking the session's frontend, before the call has a transaction.
+enum First {
+    /// The same call was made before.
+    Replay(Reply),
+    Heard(Option<Heard>),
+}
+
+async fn ask_first(
+    app: &FrontendState,
+    caller: &Caller,
+    (campaign, session): (&str, Uuid),
+    tool: &Tool,
+    arguments: &Value,
+    has_dice: bool,
+    key: Option<&IdempotencyKey>,
+) -> Result<First> {
+    let (session, question) = {
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        if let Some(key) = key
+            && let Some(reply) = key.replay(&tx).await?
+        {
+            return Ok(First::Replay(reply));
+        }
+        let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+        let session = playing::named(&tx, campaign, session).await?;
+        let question = tool.asks(&Asking { session: &session, has_dice }, arguments);
+        (session, question)
+    };
+    Ok(First::Heard(frontends::before(app, &caller.actor(), &session, question).await?))
+}
+
+/// A caller who may not see secrets must not read them through a tool either.
+fn reader_of(caller: &Caller, session: Option<&Playing>) -> Reader {
+    if caller.sees_secrets() {
+        return session.map_or(Reader::GM, Playing::reader);
+    }
+    Reader { role: Role::Player, player: None }
+}
+
+/// A tool's errors point into its arguments. Makes them point into the request, where the arguments are one level down. No tool
+/// takes its caller as an argument, so `/actor` belongs to the request.
+fn in_arguments(error: Error) -> Error {
+    error.with_pointers(|own| match own {
+        "/actor" | "/session_id" => own.to_owned(),
+        own => format!("/arguments{own}"),
+    })
+}
+
+/// Checks that the actor may call the tool. A tool for everyone needs no actor.
+async fn actor_of(tx: &TenantTx, campaign: Uuid, tool: &Tool, actor: Option<&ActorInput>) -> Result<(ActorKind, Uuid)> {
+    let Some(actor) = actor else {
+        return match tool.callers.contains(&ActorKind::Gm) {
+            true => Ok((ActorKind::Gm, Uuid::nil())),
+            false => Err(Error::invalid("/actor", "required", "Name the actor that calls this tool.")),
+        };
+    };
+    let may_not = || Error::new(Code::Forbidden, format!("This actor may not call `{}`.", tool.name));
+    if !tool.callers.contains(&actor.kind) {
+        return Err(may_not());
+    }
+    if actor.kind == ActorKind::Gm {
+        return Ok((ActorKind::Gm, Uuid::nil()));
+    }
+    let name = actor.id.as_deref().ok_or_else(|| Error::invalid("/actor/id", "required", "Name the actor."))?;
+    let (id, listed) = tools_of(tx, campaign, actor.kind, &Ref::parse(name))
+        .await?
+        .ok_or_else(|| Error::invalid("/actor/id", "unknown_reference", "There is no such actor in this campaign."))?;
+    if !tool.listed || listed.iter().any(|t| t.name() == tool.name) { Ok((actor.kind, id)) } else { Err(may_not()) }
+}
+
+/// An actor's id and the tools that it lists.
+async fn tools_of(tx: &TenantTx, campaign: Uuid, kind: ActorKind, name: &Ref) -> Result<Option<(Uuid, Vec<ToolRef>)>> {
+    let named = match name {
+        Ref::Id(id) => col("id").eq(*id),
+        Ref::Slug(slug) => col("slug").eq(slug.as_str()),
+    };
+    let place = col("tenant_id").eq(tx.tenant()).and(col("campaign_id").eq(campaign)).and(named);
+    Ok(match kind {
+        ActorKind::Npc => npc::Entity::find().filter(place).one(tx).await?.map(|n| (n.id.0, n.available_tools.0)),
+        ActorKind::Owner => owner::Entity::find().filter(place).one(tx).await?.map(|o| (o.id.0, o.available_tools.0)),
+        ActorKind::Character => character::Entity::find().filter(place).one(tx).await?.map(|c| (c.id.0, Vec::new())),
+        ActorKind::Gm => None,
+    })
+}

@@ -1,0 +1,35 @@
+//! `NPC_memorize`: an NPC remembers something about a player.
+
+use serde_json::{Value, json};
+
+use super::{ActorKind, ToolCx, ToolSpec, answers::MemoryMade, arguments::Memorize};
+use base::error::Result;
+use edge::limits::check_rows;
+use world::memory::service::{NewMemory, insert};
+
+pub(super) struct NpcMemorize;
+
+impl ToolSpec for NpcMemorize {
+    const NAME: &'static str = "NPC_memorize";
+    const DESCRIPTION: &'static str = "Remember something about a player, for yourself, for all later conversations.";
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Npc];
+    const INFORMS: bool = false;
+    type Arguments = Memorize;
+    type Answer = MemoryMade;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
+        let (player, text) = arguments.checked(cx).await?;
+        check_rows(cx.tx().await?, cx.rows_max, "memory").await?;
+        let new = NewMemory {
+            campaign: cx.campaign,
+            holder_type: "npc",
+            holder: cx.entity,
+            player,
+            text,
+            source: "personal",
+            author: cx.key,
+            turn: cx.turn,
+        };
+        Ok(json!({ "memory_id": insert(cx.tx().await?, &new).await? }))
+    }
+}

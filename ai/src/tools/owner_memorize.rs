@@ -1,0 +1,36 @@
+//! `OWNER_memorize`: an owner remembers something about a player, only for itself.
+
+use serde_json::{Value, json};
+
+use super::{ActorKind, ToolCx, ToolSpec, answers::MemoryMade, arguments::Memorize};
+use base::error::Result;
+use edge::limits::check_rows;
+use world::memory::service::{NewMemory, insert};
+
+pub(super) struct OwnerMemorize;
+
+impl ToolSpec for OwnerMemorize {
+    const NAME: &'static str = "OWNER_memorize";
+    const DESCRIPTION: &'static str =
+        "Remember something about a player, privately: those who answer to you do not learn it.";
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Owner];
+    const INFORMS: bool = false;
+    type Arguments = Memorize;
+    type Answer = MemoryMade;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
+        let (player, text) = arguments.checked(cx).await?;
+        check_rows(cx.tx().await?, cx.rows_max, "memory").await?;
+        let new = NewMemory {
+            campaign: cx.campaign,
+            holder_type: "owner",
+            holder: cx.entity,
+            player,
+            text,
+            source: "private",
+            author: cx.key,
+            turn: cx.turn,
+        };
+        Ok(json!({ "memory_id": insert(cx.tx().await?, &new).await? }))
+    }
+}

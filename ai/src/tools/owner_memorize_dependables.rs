@@ -1,0 +1,39 @@
+//! `OWNER_memorize_dependables`: an owner tells all NPCs that depend on it something about a player.
+
+use serde_json::{Value, json};
+
+use super::{ActorKind, ToolCx, ToolSpec, answers::BroadcastMade, arguments::Memorize};
+use base::error::Result;
+use edge::limits::check_rows_more;
+use world::memory::service::{NewMemory, broadcast, dependents};
+
+pub(super) struct OwnerMemorizeDependables;
+
+impl ToolSpec for OwnerMemorizeDependables {
+    const NAME: &'static str = "OWNER_memorize_dependables";
+    const DESCRIPTION: &'static str =
+        "Make every character that answers to you remember something about a player. You do not remember it yourself.";
+    const CALLERS: &'static [ActorKind] = &[ActorKind::Owner];
+    const INFORMS: bool = false;
+    type Arguments = Memorize;
+    type Answer = BroadcastMade;
+
+    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
+        let (player, text) = arguments.checked(cx).await?;
+        let hearers = dependents(cx.tx().await?, cx.entity).await?;
+        cx.changes(hearers.saturating_sub(1)).await?;
+        check_rows_more(cx.tx().await?, cx.rows_max, "memory", hearers).await?;
+        let new = NewMemory {
+            campaign: cx.campaign,
+            holder_type: "npc",
+            holder: cx.entity,
+            player,
+            text,
+            source: "broadcast",
+            author: cx.key,
+            turn: cx.turn,
+        };
+        let (id, npcs) = broadcast(cx.tx().await?, cx.entity, &new).await?;
+        Ok(json!({ "broadcast_id": id, "count": npcs.len(), "npc_ids": npcs }))
+    }
+}

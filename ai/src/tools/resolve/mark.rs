@@ -1,0 +1,50 @@
+//! `mark_impossible` and `mark_no_check`: actions that the rules do not have to decide.
+
+use rules::resolve::{impossible, no_check};
+use serde_json::Value;
+
+use super::common::resolver_arguments;
+use crate::tools::{ANYONE, ActorKind, ToolCx, ToolSpec};
+use base::error::Result;
+use world::rules::answers::ResolvedOutcome;
+use world::rules::values::Words;
+
+resolver_arguments! {
+    /// What a mark takes.
+    MarkArguments {
+        /// Why, in a sentence for the narrator.
+        reason: Words<2000>,
+    }
+}
+
+pub(in crate::tools) struct MarkImpossible;
+
+impl ToolSpec for MarkImpossible {
+    const NAME: &'static str = "mark_impossible";
+    const DESCRIPTION: &'static str = "Say that what is tried cannot be done at all, so nothing is rolled.";
+    const CALLERS: &'static [ActorKind] = ANYONE;
+    const LISTED: bool = false;
+    const INFORMS: bool = true;
+    type Arguments = MarkArguments;
+    type Answer = ResolvedOutcome;
+
+    async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
+        arguments.call(cx, Self::NAME).await?.told(&impossible(&arguments.reason.0))
+    }
+}
+
+pub(in crate::tools) struct MarkNoCheck;
+
+impl ToolSpec for MarkNoCheck {
+    const NAME: &'static str = "mark_no_check";
+    const DESCRIPTION: &'static str = "Say that what is tried simply happens, so nothing is rolled.";
+    const CALLERS: &'static [ActorKind] = ANYONE;
+    const LISTED: bool = false;
+    const INFORMS: bool = true;
+    type Arguments = MarkArguments;
+    type Answer = ResolvedOutcome;
+
+    async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
+        arguments.call(cx, Self::NAME).await?.told(&no_check(&arguments.reason.0))
+    }
+}

@@ -1,0 +1,370 @@
+//! The events of a turn. They come from the log of the server that runs it, or else from the database or, if the turn was not
+//! streamed, from its record. The last event, how the turn ended, always comes from its record.
+
+use std::{collections::HashMap, time::Duration};
+
+use actix_web::{
+    HttpRequest, HttpResponse, get,
+    web::{self, BytesMut},
+};
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+use sqlx::postgres::PgRow;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
+use uuid::Uuid;
+
+use super::{
+    live::{CALL, Item, Live, NUMBERS_PER_RUN, Position, RESULT, STARTED, TEXT, Told, raw, unheard},
+    trace,
+    words::{self, Words},
+};
+use crate::turns::state::TurnState;
+use base::{
+    error::{Code, Error, Problem, Result},
+    metrics,
+    stored::Columns,
+};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::Caller,
+    http::{
+        resource::{Ref, campaign_id},
+        sse,
+    },
+    limits::Permit,
+};
+
+/// The shortest time between two pieces of text. Models write in smaller pieces than anybody reads, and each would be a packet of
+/// its own.
+const PACE: Duration = Duration::from_millis(20);
+/// How long a listener may stay connected before it has to reconnect.
+const HEARD_FOR: Duration = Duration::from_secs(600);
+const COME_BACK_AFTER: Duration = Duration::from_secs(1);
+/// The most listeners of one tenant on one server.
+const LISTENERS_MAX: u32 = 2000;
+/// The end of the last event's id.
+const END: &str = ".end";
+
+/// Somebody who follows a turn.
+pub struct Listener {
+    app: web::Data<TurnState>,
+    caller: Caller,
+    turn: Uuid,
+    at: Position,
+    live: Option<(std::sync::Arc<Live>, watch::Receiver<()>)>,
+    /// News of a turn whose log is not in this process.
+    further: watch::Receiver<String>,
+    over: bool,
+    /// The tools of the announced calls, for listeners who may not see all results.
+    tools: HashMap<String, String>,
+    /// Nothing is sent before this time.
+    resumes: Instant,
+    until: Instant,
+    _permit: Permit,
+}
+
+/// What a listener gets next.
+pub enum Heard {
+    /// Events in order. Nothing follows an event with `is_last`.
+    Events(Vec<Event>),
+    /// No events for a while.
+    Silence,
+    /// No further events.
+    Over,
+}
+
+/// An event of a turn.
+pub struct Event {
+    pub id: String,
+    pub is_last: bool,
+    pub name: &'static str,
+    pub data: Box<serde_json::value::RawValue>,
+}
+
+impl Listener {
+    /// Follows a turn from `at` on. The caller must be allowed to.
+    ///
+    /// # Errors
+    /// `rate_limited` if the tenant already has too many listeners.
+    pub fn new(app: web::Data<TurnState>, caller: &Caller, turn: Uuid, at: Position) -> Result<Self> {
+        let permit = app.limits.listeners.take(caller.tenant_id(), LISTENERS_MAX, "listeners")?;
+        metrics::TURN_LISTENERS.inc();
+        let live = app.running.live(turn).map(|live| (live.clone(), live.subscribe()));
+        Ok(Self {
+            caller: caller.clone(),
+            turn,
+            at,
+            live,
+            further: app.running.follow(caller.tenant_id(), turn),
+            over: false,
+            tools: HashMap::new(),
+            resumes: Instant::now(),
+            until: Instant::now() + HEARD_FOR,
+            _permit: permit,
+            app,
+        })
+    }
+
+    /// The next events. Waits at most for the time of a heartbeat.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn next(&mut self) -> Result<Heard> {
+        let silent_at = Instant::now() + sse::HEARTBEAT;
+        loop {
+            if self.over || Instant::now() >= self.until || !self.app.keys.is_live(&self.caller).await? {
+                return Ok(Heard::Over);
+            }
+            let told = match &mut self.live {
+                Some((live, news)) => {
+                    sleep_until(self.resumes).await;
+                    news.mark_unchanged();
+                    let (told, ended) = live.since(&mut self.at);
+                    if told.is_empty() && !ended {
+                        match timeout(silent_at - Instant::now(), news.changed()).await {
+                            Ok(_) => continue,
+                            Err(_) => return Ok(Heard::Silence),
+                        }
+                    }
+                    if ended {
+                        self.live = None;
+                    }
+                    if told.is_empty() {
+                        continue;
+                    }
+                    told
+                }
+                None => {
+                    // Marked before the rows are read, so that later news wakes this up again.
+                    self.further.mark_unchanged();
+                    Box::pin(self.recorded()).await?
+                }
+            };
+            if !told.is_empty() {
+                if told.iter().any(|told| told.name == TEXT) {
+                    self.resumes = Instant::now() + PACE;
+                }
+                return Ok(Heard::Events(told.into_iter().map(|told| self.event(told)).collect()));
+            }
+            if self.app.is_stopping() {
+                return Ok(Heard::Over);
+            }
+            match timeout(silent_at - Instant::now(), self.further.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Ok(Heard::Over),
+                Err(_) => return Ok(Heard::Silence),
+            }
+        }
+    }
+
+    /// An event in the form in which this listener may see it. Withholds the results of calls that look something up.
+    fn event(&mut self, mut told: Told) -> Event {
+        if matches!(told.name, CALL | RESULT) && !self.caller.sees_secrets() {
+            let mut data: Value = serde_json::from_str(told.data.get()).unwrap_or_default();
+            let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
+            if told.name == CALL {
+                self.tools.insert(text("id"), text("name"));
+            } else {
+                let tool = self.tools.get(&text("id")).map(String::as_str);
+                Words::of_listener(&self.caller).narrow_event(&mut data, tool);
+                told.data = raw(&data);
+            }
+        }
+        let is_last = !matches!(told.name, STARTED | TEXT | CALL | RESULT);
+        let Position { seq, offset } = told.at;
+        let id = match offset {
+            Some(offset) => format!("{}:{seq}.{offset}", self.turn),
+            None if is_last => format!("{}:{seq}{END}", self.turn),
+            None => format!("{}:{seq}", self.turn),
+        };
+        Event { id, is_last, name: told.name, data: told.data }
+    }
+
+    /// The events in the database. One statement.
+    async fn recorded(&mut self) -> Result<Vec<Told>> {
+        let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
+        let row = sqlx::query(
+            "SELECT kind, told_as, status, undone_at, player_id, runs_before, error, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
+                (SELECT coalesce(json_agg(json_build_array(e.seq, e.name, e.data) ORDER BY e.seq), '[]') FROM turn_event e \
+                 WHERE e.tenant_id = $1 AND e.turn_id = $2 AND e.seq >= $3) AS told \
+             FROM turn WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(self.caller.tenant_id())
+        .bind(self.turn)
+        .bind(i32::try_from(self.at.seq).unwrap_or(i32::MAX))
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+        drop(tx);
+        let Some(row) = row else {
+            // The turn was deleted with its campaign.
+            self.over = true;
+            self.at = Position { seq: self.at.seq + 1, offset: None };
+            let data = raw(&json!({ "turn_id": self.turn }));
+            return Ok(vec![Told { at: self.at, name: "turn.cancelled", data }]);
+        };
+        let saved: Vec<(usize, String, String)> = row.read_json("told")?;
+        let status: &str = row.read("status")?;
+        let ended = !matches!(status, "queued" | "running");
+        let first = saved.first().map_or_else(|| first_of(&row), |(seq, ..)| Ok(*seq))?;
+        let mut items: Vec<Item> =
+            saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: known(&name)?, data })).collect();
+        if items.is_empty() && status != "queued" {
+            // The turn was not streamed, or has only begun.
+            items = of_record(self.turn, &row.read::<Option<Value>>("view")?.unwrap_or_default());
+        }
+        let mut told = unheard(&items, first, &mut self.at);
+        if ended {
+            self.at = Position { seq: self.at.seq + 1, offset: None };
+            let (name, data) = self.end(&row)?;
+            told.push(Told { at: self.at, name, data: raw(&data) });
+            self.over = true;
+        }
+        Ok(told)
+    }
+
+    /// The event for the end of the turn.
+    fn end(&self, row: &PgRow) -> Result<(&'static str, Value)> {
+        Ok(match row.read::<&str>("status")? {
+            "failed" => {
+                let error: Option<Value> = row.read("error")?;
+                ("turn.failed", json!({ "turn_id": self.turn, "error": error }))
+            }
+            "cancelled" => ("turn.cancelled", json!({ "turn_id": self.turn })),
+            _ => {
+                let mut turn = row.read::<Option<Value>>("view")?.unwrap_or_default();
+                trace::words(row, &self.caller)?.narrow(&mut turn);
+                ("turn.completed", json!({ "turn": turn }))
+            }
+        })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        metrics::TURN_LISTENERS.dec();
+    }
+}
+
+fn known(name: &str) -> Option<&'static str> {
+    [STARTED, TEXT, CALL, RESULT].into_iter().find(|known| *known == name)
+}
+
+/// The events that the turn would have sent.
+fn of_record(turn: Uuid, view: &Value) -> Vec<Item> {
+    let mut items = vec![Item::started(turn)];
+    for call in view["tool_calls"].as_array().into_iter().flatten() {
+        let part = |names: &[&str]| -> Value {
+            names
+                .iter()
+                .filter_map(|name| Some(((*name).to_owned(), call.get(*name)?.clone())))
+                .collect::<serde_json::Map<_, _>>()
+                .into()
+        };
+        items.push(Item::event(CALL, &part(&["id", "name", "arguments"])));
+        items.push(Item::event(RESULT, &part(&["id", "status", "result", "error"])));
+    }
+    if let Some(narrative) = view["narrative"].as_str().filter(|n| !n.is_empty()) {
+        items.push(Item { name: TEXT, data: narrative.to_owned() });
+    }
+    items
+}
+
+/// The number of the first event of a turn's last run.
+fn first_of(row: &PgRow) -> Result<usize> {
+    Ok(usize::try_from(row.read::<i32>("runs_before")?).unwrap_or_default() * NUMBERS_PER_RUN + 1)
+}
+
+/// The position of a client that reconnects with this id, for a turn whose events are numbered from `first`. None if the client has
+/// received everything.
+fn position(turn: Uuid, id: &str, first: usize) -> Result<Option<Position>> {
+    let strange = || Error::new(Code::BadRequest, "`Last-Event-ID` must be the id of an event of this turn.");
+    let place = id.strip_prefix(&turn.to_string()).and_then(|rest| rest.strip_prefix(':')).ok_or_else(strange)?;
+    let number = |digits: &str| digits.parse::<u32>().map(|n| n as usize).map_err(|_| strange());
+    if let Some(seq) = place.strip_suffix(END) {
+        return number(seq).map(|seq| (seq < first).then_some(Position { seq, offset: None }));
+    }
+    let (seq, offset) = place.split_once('.').map_or((place, None), |(seq, offset)| (seq, Some(offset)));
+    Ok(Some(Position { seq: number(seq)?, offset: offset.map(number).transpose()? }))
+}
+
+/// Streams the events of a listener.
+pub fn answer(listener: Listener) -> HttpResponse {
+    let events = stream::unfold(Some(listener), async |listener| {
+        let mut listener = listener?;
+        let mut bytes = BytesMut::new();
+        let heard = match listener.next().await {
+            Ok(Heard::Silence) => return Some((Ok(sse::heartbeat()), Some(listener))),
+            Ok(Heard::Events(events)) => events,
+            Ok(Heard::Over) => return Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
+            Err(error) => {
+                tracing::info!(%error, "lost a turn's listener");
+                return Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None));
+            }
+        };
+        let is_over = heard.iter().any(|event| event.is_last);
+        for event in &heard {
+            if let Err(error) = sse::event(&mut bytes, event.name, &event.id, &event.data) {
+                return Some((Err(error), None));
+            }
+        }
+        Some((Ok(bytes.freeze()), (!is_over).then_some(listener)))
+    });
+    sse::answer(events.boxed_local())
+}
+
+/// Streams a turn's events as server-sent events: `turn.started`, `text.delta`, `tool.call`, `tool.result`, and finally how it
+/// ended. A client that lost the connection or the server reconnects with `Last-Event-ID` and gets the rest. If it has received
+/// everything, the answer is 204.
+#[utoipa::path(tag = "turns", operation_id = "follow_turn",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client received")),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 204, description = "The client has received everything"),
+        (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/turns/{x}/events")]
+pub async fn follow(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<HttpResponse> {
+    let (c, turn) = path.into_inner();
+    match listener(app, &caller, &c, turn, sse::last_event_id(&request)).await? {
+        Some(listener) => Ok(answer(listener)),
+        None => Ok(HttpResponse::NoContent().finish()),
+    }
+}
+
+/// Follows a turn of a campaign, from the beginning or after the event `last`. None if the client has received everything.
+///
+/// # Errors
+/// `not_found` for a turn that the caller may not see, `bad_request` for an invalid id, `rate_limited`.
+pub async fn listener(
+    app: web::Data<TurnState>,
+    caller: &Caller,
+    c: &str,
+    turn: Uuid,
+    last: Option<&str>,
+) -> Result<Option<Listener>> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+    let found = sqlx::query(
+        "SELECT kind, runs_before FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(turn)
+    .bind(caller.player)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("turn"))?;
+    words::may_hear(caller, found.read("kind")?)?;
+    let first = first_of(&found)?;
+    drop(tx);
+    let Some(at) = last.map_or(Ok(Some(Position::default())), |id| position(turn, id, first))? else {
+        return Ok(None);
+    };
+    Listener::new(app, caller, turn, at).map(Some)
+}

@@ -1,0 +1,411 @@
+//! The prompt for a session's AI: rules, campaign and lore, the conversation so far, and then either the world as it is or what
+//! changed.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use entity::{session::Role, shapes::Extensions};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{
+    lore::{Lore, table_talk},
+    role,
+    session_prompts::{Kept, Talk},
+};
+use crate::{
+    prompt::{
+        LoreDecision,
+        cache::Prompts,
+        fence,
+        preview::{MessageText, Preview, SectionText},
+        segment::{Written, short_hash},
+        transcript::{Exchange, Transcript, messages},
+        wake::Entered,
+    },
+    tools::Tool,
+};
+use base::{
+    error::{Error, Result},
+    threads, tokens,
+};
+use db::{pool::Pool, tenancy::TenantTx};
+use llm::{Message, ReplyMode};
+use world::{
+    campaigns::prompt_section::Section,
+    sessions::{
+        changes,
+        combat::{self, Fight},
+        delta::{Delta, NO_CHANGES},
+        facts::{CampaignNow, Facts},
+        overview, service,
+    },
+};
+
+/// The beginning of an overview. The transcript is searched for it.
+const OVERVIEW: &str = "World State Overview:\n";
+const CHANGES: &str = "Recent changes to the game:\n";
+
+/// A section of the prompt.
+pub(super) struct Part {
+    pub name: &'static str,
+    pub text: Arc<str>,
+    pub tokens: u32,
+    pub hash: String,
+    pub cut: String,
+}
+
+impl Part {
+    async fn new(name: &'static str, text: String, cut: String) -> Result<Self> {
+        let (text, hash) = hashed(text);
+        Ok(Self { name, tokens: tokens::count_apart(text.clone()).await?, hash, text, cut })
+    }
+
+    /// A section that stays the same from turn to turn. Its token count is cached.
+    async fn lasting(name: &'static str, text: String, cut: String) -> Result<Self> {
+        let (text, hash) = hashed(text);
+        Ok(Self { name, tokens: tokens::count_lasting(text.clone()).await?, hash, text, cut })
+    }
+}
+
+fn hashed(text: String) -> (Arc<str>, String) {
+    let hash = short_hash(&Sha256::digest(text.as_bytes()));
+    (text.into(), hash)
+}
+
+/// The part that stays the same from turn to turn, and the data from which it was written.
+pub(super) struct Base {
+    /// Rules, campaign, global lore, tools.
+    parts: [Part; 4],
+    pub hash: String,
+    pub tokens: u32,
+    lore: Vec<LoreDecision>,
+    role: Role,
+    is_fighting: bool,
+    campaign: Arc<CampaignNow>,
+    knows: Arc<Lore>,
+}
+
+impl Base {
+    async fn write(
+        role: Role,
+        mode: ReplyMode,
+        is_fighting: bool,
+        campaign: &Arc<CampaignNow>,
+        knows: &Arc<Lore>,
+    ) -> Result<Self> {
+        let Written { text, lore, cut } = knows.global(&campaign.settings);
+        let parts = [
+            Part::lasting("engine_rules", role::rules(role, mode), String::new()).await?,
+            Part::lasting("campaign", about(campaign), String::new()).await?,
+            Part::lasting("global_lore", text, cut).await?,
+            Part::lasting("tools", tools_text(&role::shown(role, is_fighting), mode), String::new()).await?,
+        ];
+        let mut hash = Sha256::new();
+        parts.iter().for_each(|part| hash.update(part.hash.as_bytes()));
+        Ok(Self {
+            hash: short_hash(&hash.finalize()),
+            tokens: parts.iter().map(|part| part.tokens).sum(),
+            parts,
+            lore,
+            role,
+            is_fighting,
+            campaign: campaign.clone(),
+            knows: knows.clone(),
+        })
+    }
+
+    /// Whether it would be written in the same way again.
+    fn is_of(&self, role: Role, is_fighting: bool, campaign: &Arc<CampaignNow>, knows: &Arc<Lore>) -> bool {
+        (self.role, self.is_fighting) == (role, is_fighting)
+            && Arc::ptr_eq(&self.campaign, campaign)
+            && Arc::ptr_eq(&self.knows, knows)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.text.len()).sum::<usize>() + self.lore.len() * 100
+    }
+}
+
+/// The transaction for reading.
+pub(super) enum Reads<'a> {
+    Within(&'a TenantTx),
+    /// A transaction that begins when something has to be read.
+    Later {
+        pool: &'a Pool,
+        tenant: Uuid,
+        tx: Option<Box<TenantTx>>,
+    },
+}
+
+impl<'a> Reads<'a> {
+    pub(super) fn later(pool: &'a Pool, tenant: Uuid) -> Self {
+        Self::Later { pool, tenant, tx: None }
+    }
+
+    fn tenant(&self) -> Uuid {
+        match self {
+            Self::Within(tx) => tx.tenant(),
+            Self::Later { tenant, .. } => *tenant,
+        }
+    }
+
+    async fn tx(&mut self) -> Result<&TenantTx> {
+        match self {
+            Self::Within(tx) => Ok(tx),
+            Self::Later { tx: Some(tx), .. } => Ok(tx),
+            Self::Later { pool, tenant, tx } => Ok(tx.insert(Box::new(TenantTx::read(pool, *tenant).await?))),
+        }
+    }
+}
+
+/// What the request for a turn contains.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub mode: ReplyMode,
+    pub instruction: Option<&'a str>,
+    /// The decision of the rules.
+    pub mechanics: Option<&'a str>,
+}
+
+/// A prompt, and the position up to which it tells what happened.
+pub(super) struct GmPrompt {
+    pub base: Arc<Base>,
+    pub transcript: Arc<Transcript>,
+    /// History (without its text, which is the transcript's), context, lore of the location, the turn itself.
+    rest: [Part; 4],
+    /// Whether the whole base came from the cache.
+    pub hit: bool,
+    /// `overview` or `delta`.
+    pub context: &'static str,
+    /// The turn's own message.
+    pub text: Arc<str>,
+    pub text_tokens: u32,
+    pub tools: Option<&'static RawValue>,
+    pub cache_key: String,
+    /// Decisions about lore that may enter with the turn.
+    lore: Vec<LoreDecision>,
+    campaign: Arc<CampaignNow>,
+    knows: Arc<Lore>,
+    talk: Option<Talk>,
+    told_as: String,
+}
+
+impl GmPrompt {
+    /// Writes everything from cached data and from what changed since. No statement if nothing did; about ten without cached data,
+    /// whatever the size of the world.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub(super) async fn build(
+        prompts: &Prompts,
+        reads: &mut Reads<'_>,
+        facts: &mut Facts,
+        kept: Option<&Kept>,
+        asked: Asked<'_>,
+    ) -> Result<Self> {
+        let tenant = reads.tenant();
+        let (role, session) = (facts.playing.role, facts.playing.id);
+        let campaign = match (facts.campaign.take(), kept) {
+            (Some(now), _) => Arc::new(now),
+            (None, Some(kept)) => kept.campaign.clone(),
+            (None, None) => return Err(Error::internal("a campaign that is not held")),
+        };
+        let settings = &campaign.settings;
+        let lore = match kept.filter(|kept| kept.lore.is_of(facts)) {
+            Some(kept) => kept.lore.clone(),
+            None => Arc::new(Lore::read(prompts, reads.tx().await?, &facts.playing, &facts.at).await?),
+        };
+        let told_as = facts.playing.told_as();
+        let whole = match kept.filter(|kept| kept.transcript.version == facts.talk && kept.told_as == told_as) {
+            Some(kept) => kept.transcript.clone(),
+            None => Arc::new(Transcript::of_session(reads.tx().await?, session, &told_as, facts.talk).await?),
+        };
+        // An overview is part of the conversation, so the budget needs room for both.
+        let room = Section::History.budget_in(settings).saturating_add(Section::Overview.budget_in(settings));
+        let transcript = whole.within(room);
+        let fights = match facts.has_fights {
+            true => combat::going_on(reads.tx().await?, facts.playing.campaign, Some(session)).await?,
+            false => Vec::new(),
+        };
+        let fights = combat::seen_by(role, fights);
+        // Tools for fights are shown during one of the server's own fights, or always if the campaign says so.
+        let fighting = fights.iter().any(|f| f.own) || settings.get("gm_encounters").is_some_and(|s| *s == true);
+        let same = kept.filter(|kept| kept.base.is_of(role, fighting, &campaign, &lore));
+        let base = match same {
+            Some(kept) => kept.base.clone(),
+            None => Arc::new(Base::write(role, asked.mode, fighting, &campaign, &lore).await?),
+        };
+        let (context, told) = context(reads, facts, &transcript, settings, fights).await?;
+        let place = lore.of_place(settings, &transcript);
+        let talk = match kept.and_then(|kept| kept.talk(facts)) {
+            _ if !lore.has_keywords() => None,
+            Some(same) => Some(same),
+            None => {
+                let words = table_talk(reads.tx().await?, &facts.playing).await?.into();
+                Some(Talk { upto: facts.standing.now.seq, role, words })
+            }
+        };
+        let woken = match &talk {
+            Some(talk) => {
+                let own = [asked.instruction.unwrap_or_default(), asked.mechanics.unwrap_or_default(), &told.text];
+                lore.woken(settings, &transcript, &[&own[..], &[&talk.words]].concat()).await?
+            }
+            None => Entered::default(),
+        };
+        let turn = Part::new("turn", format!("{}{}", woken.text, turn_text(role, asked)), woken.cut).await?;
+        let scoped = Part::lasting("scoped_lore", place.text, place.cut).await?;
+        let key = [tenant.into_bytes(), facts.playing.campaign.into_bytes(), session.into_bytes()];
+        Ok(Self {
+            text: format!("{}{}{}", told.text, scoped.text, turn.text).into(),
+            // Counted separately, which gives at most one token more for each part.
+            text_tokens: told.tokens.saturating_add(scoped.tokens).saturating_add(turn.tokens),
+            rest: [history(&whole, &transcript), told, scoped, turn],
+            hit: same.is_some(),
+            base,
+            transcript,
+            context,
+            tools: if asked.mode == ReplyMode::Native { role::definitions(role, fighting) } else { None },
+            cache_key: short_hash(&Sha256::digest(key.concat())),
+            lore: place.lore.into_iter().chain(woken.lore).collect(),
+            campaign,
+            knows: lore,
+            talk,
+            told_as,
+        })
+    }
+
+    /// All sections in order. That of the history has no text.
+    pub(super) fn sections(&self) -> impl Iterator<Item = &Part> {
+        self.base.parts.iter().chain(&self.rest)
+    }
+
+    /// The decisions about lore, and why.
+    pub(super) fn lore(&self) -> impl Iterator<Item = &LoreDecision> {
+        self.base.lore.iter().chain(&self.lore)
+    }
+
+    /// The data for the next turn's prompt, once this exchange is part of the conversation.
+    pub(super) fn kept(&self, told: Exchange) -> Kept {
+        Kept {
+            campaign: self.campaign.clone(),
+            lore: self.knows.clone(),
+            base: self.base.clone(),
+            talk: self.talk.clone(),
+            told_as: self.told_as.clone(),
+            transcript: Arc::new(self.transcript.with(told, self.transcript.version + 1)),
+        }
+    }
+
+    /// The messages for the model.
+    pub(super) fn messages(&self) -> Vec<Message> {
+        messages(self.base.parts.iter().map(|part| part.text.clone()), &self.transcript, self.text.clone())
+    }
+
+    /// The prompt as a preview.
+    pub(super) fn preview(self) -> Preview {
+        let messages = self.messages();
+        let talk = |e: &Arc<Exchange>| format!("{}{}\n", e.user, e.assistant);
+        let text = |part: &Part| match part.name {
+            HISTORY => self.transcript.exchanges.iter().map(talk).collect(),
+            _ => part.text.to_string(),
+        };
+        let section = |part: &Part| SectionText {
+            name: part.name,
+            text: text(part),
+            tokens: part.tokens,
+            hash: part.hash.clone(),
+            cut: part.cut.clone(),
+        };
+        Preview {
+            total_tokens: self.sections().map(|part| part.tokens).sum(),
+            messages: messages.iter().map(|m| MessageText { role: m.role, content: m.content.concat() }).collect(),
+            sections: self.sections().map(section).collect(),
+            lore: self.lore().cloned().collect(),
+            cache: if self.hit { "hit" } else { "miss" },
+            context: Some(self.context),
+            base_hash: self.base.hash.clone(),
+            base_tokens: self.base.tokens,
+        }
+    }
+}
+
+const HISTORY: &str = "history";
+
+/// The conversation, perhaps without its oldest exchanges.
+fn history(whole: &Transcript, shown: &Transcript) -> Part {
+    let older = whole.exchanges.len() - shown.exchanges.len();
+    let cut = match older {
+        0 => String::new(),
+        1 => "1 older exchange".to_owned(),
+        n => format!("{n} older exchanges"),
+    };
+    Part { name: HISTORY, text: "".into(), tokens: shown.tokens, hash: shown.hash.clone(), cut }
+}
+
+/// The world as it is or, if the model can still read an earlier overview in the conversation, what changed since.
+async fn context(
+    reads: &mut Reads<'_>,
+    facts: &Facts,
+    transcript: &Transcript,
+    settings: &Extensions,
+    fights: Vec<Fight>,
+) -> Result<(&'static str, Part)> {
+    let (session, standing) = (&facts.playing, &facts.standing);
+    let was_told = transcript.exchanges.iter().any(|e| e.user.starts_with(OVERVIEW));
+    if standing.cursor.is_some() && was_told && !standing.is_too_old() {
+        let quiet = !facts.has_news && standing.since().event == standing.now.event;
+        let delta = if quiet { Delta::default() } else { changes::delta(reads.tx().await?, facts).await? };
+        let mut text = String::new();
+        if delta.is_empty() {
+            let _ = writeln!(text, "{NO_CHANGES}");
+        } else {
+            text.push_str(CHANGES);
+            let shown = serde_json::to_string_pretty(&delta.shown()?).map_err(Error::internal)?;
+            fence::put(&mut text, "recent_changes", &[], &shown);
+        }
+        return Ok(("delta", Part::new("recent_changes", text, String::new()).await?));
+    }
+    let tx = reads.tx().await?;
+    let known = service::known(tx, session.id, false).await?;
+    let overview = overview::overview(tx, session, known, fights).await?;
+    let budget = Section::Overview.budget_in(settings);
+    // The overview is cut to its budget, however large the world is.
+    let (shown, cut) = threads::apart(usize::MAX, move || overview.within(budget)).await??;
+    let mut text = OVERVIEW.to_owned();
+    fence::put(&mut text, "world_state", &[], &shown);
+    Ok(("overview", Part::new("world_state_overview", text, cut).await?))
+}
+
+fn about(campaign: &CampaignNow) -> String {
+    let mut text = String::new();
+    let time = campaign.game_time.as_deref().unwrap_or_default();
+    let attributes = [("name", campaign.name.as_str()), ("game_system", &campaign.game_system), ("time", time)];
+    fence::put(&mut text, "campaign", &attributes, &campaign.description);
+    text
+}
+
+fn tools_text(shown: &[&Tool], mode: ReplyMode) -> String {
+    let mut text = String::new();
+    fence::open(&mut text, "available_tools", &[]);
+    for tool in shown {
+        let _ = writeln!(text, "- {}: {}", tool.name, fence::inside(tool.description));
+        if mode == ReplyMode::Xml {
+            let _ = writeln!(text, "  parameters: {}", tool.schema_text());
+        }
+    }
+    fence::close(&mut text, "available_tools");
+    text
+}
+
+fn turn_text(role: Role, Asked { instruction, mechanics, .. }: Asked<'_>) -> String {
+    let mut text = String::new();
+    if let Some(mechanics) = mechanics {
+        fence::put(&mut text, "mechanics", &[], mechanics);
+    }
+    let _ = writeln!(text, "{}", role::take_your_turn(role));
+    if let Some(instruction) = instruction {
+        fence::put(&mut text, "instruction", &[], instruction);
+    }
+    text
+}

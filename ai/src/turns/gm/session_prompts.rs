@@ -1,0 +1,69 @@
+//! Keeps the parts of a session's prompt from turn to turn. Each part has the version from which it was written, and is used only
+//! if the database still has that version. A part may be missing, but never wrong.
+
+use std::sync::Arc;
+
+use entity::session::Role;
+use uuid::Uuid;
+
+use super::{lore::Lore, prompt::Base};
+use crate::prompt::{
+    cache::{FairCache, Weigh},
+    transcript::Transcript,
+};
+use llm::ReplyMode;
+use world::sessions::facts::{CampaignNow, Facts, Held};
+
+/// A session, the role that a turn asks for, and the reply mode.
+pub type Key = (Uuid, Option<Role>, ReplyMode);
+
+/// The cached prompts of sessions.
+pub type SessionPrompts = FairCache<Key, Kept>;
+
+/// The cached parts of a session's prompt.
+pub struct Kept {
+    pub(super) campaign: Arc<CampaignNow>,
+    pub(super) lore: Arc<Lore>,
+    pub(super) base: Arc<Base>,
+    pub(super) transcript: Arc<Transcript>,
+    /// The role and player of the conversation.
+    pub(super) told_as: String,
+    pub(super) talk: Option<Talk>,
+}
+
+/// The recent messages at the table, as read by a turn whose cursor was `upto`.
+#[derive(Clone)]
+pub(super) struct Talk {
+    pub upto: i64,
+    pub role: Role,
+    pub words: Arc<str>,
+}
+
+impl Talk {
+    /// Whether there are no newer messages.
+    fn is_of(&self, facts: &Facts) -> bool {
+        let told = facts.standing.cursor.is_some_and(|cursor| cursor.seq == self.upto);
+        told && !facts.has_news && self.role == facts.playing.role
+    }
+}
+
+impl Kept {
+    /// The recent messages at the table, if they are up to date.
+    pub(super) fn talk(&self, facts: &Facts) -> Option<Talk> {
+        let talk = self.talk.as_ref().filter(|talk| talk.is_of(facts))?;
+        Some(Talk { upto: facts.standing.now.seq, ..talk.clone() })
+    }
+
+    /// What does not have to be read again if its version is the same.
+    pub(super) fn held(&self) -> Held<'_> {
+        Held { campaign: Some(self.campaign.version), heads: &self.lore.heads }
+    }
+}
+
+impl Weigh for Kept {
+    /// Does not count lore, because its own cache does.
+    fn bytes(&self) -> usize {
+        let talk = self.talk.as_ref().map_or(0, |talk| talk.words.len());
+        talk + self.base.bytes() + self.transcript.bytes() + self.campaign.description.len() + 2000
+    }
+}

@@ -1,0 +1,297 @@
+//! `POST …/npcs/{x}/turns`, `POST …/owners/{x}/turns`, and the turns themselves: list, trace, cancel, undo.
+
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use sqlx::postgres::PgRow;
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use super::{
+    Job, OnBusy, OnFailure, Status, TurnView, runner,
+    start::{Asker, TurnStarted, Wish, respond},
+    trace::{self, TurnRecord},
+    undo::{self, TurnUndoing, TurnUndone},
+    words,
+};
+use crate::turns::state::TurnState;
+use base::{
+    error::{Code, Error, Problem, Result},
+    stored::{self, Columns},
+};
+use db::{
+    pool::{Need, with_need},
+    tenancy::TenantTx,
+};
+use edge::{
+    caller::Caller,
+    http::{
+        Body, NoBody, Reply, budget,
+        paging::{Items, ListParams, Page, pattern},
+        resource::{Ref, campaign_id},
+        validate,
+    },
+};
+use entity::kind::EntityKind;
+use llm::ReplyMode;
+
+/// A player's action, to which an NPC or owner answers.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct TurnInput {
+    /// The acting player character, by id or slug.
+    player_id: String,
+    #[garde(custom(action_fits))]
+    #[schema(min_length = 1, max_length = 4000)]
+    action: String,
+    /// Whether to answer with server-sent events, as `GET …/turns/{id}/events` does.
+    #[serde(default)]
+    stream: bool,
+    reply_mode: Option<ReplyMode>,
+    /// A rules turn of this player. Its decision is a fact for the answer.
+    mechanics_turn_id: Option<Uuid>,
+    #[serde(default)]
+    on_busy: OnBusy,
+    #[serde(default)]
+    on_failure: OnFailure,
+}
+
+pub(super) fn action_fits(text: &str, _: &()) -> garde::Result {
+    match text.chars().count() {
+        _ if text.trim().is_empty() => Err(garde::Error::new("must not be blank")),
+        n if n > 4000 => Err(garde::Error::new("must have at most 4000 characters")),
+        _ => Ok(()),
+    }
+}
+
+async fn start(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    kind: EntityKind,
+    request: &HttpRequest,
+    path: (String, String),
+    body: Body<TurnInput>,
+) -> Result<HttpResponse> {
+    validate::check(&body.value)?;
+    let TurnInput { player_id, action, stream, reply_mode, mechanics_turn_id, on_busy, on_failure } = body.value;
+    let (campaign, entity) = path;
+    let mode = reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
+    let key = body.idempotency;
+    let mechanics = mechanics_turn_id;
+    let job = Job { campaign, kind, entity, player: player_id, action, mechanics, mode, on_busy, on_failure, key };
+    let wish = Wish::of(request, stream);
+    let (campaign, key) = (job.campaign.clone(), job.key.clone());
+    let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
+        runner::run(&app, &caller, &job, &asker).await
+    };
+    respond(app, caller, &campaign, wish, key, run).await
+}
+
+/// Lets an NPC answer a player.
+#[utoipa::path(tag = "turns", operation_id = "create_npc_turn", request_body = TurnInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"),
+        ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
+    responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/npcs/{x}/turns")]
+pub async fn npc(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    body: Body<TurnInput>,
+) -> Result<HttpResponse> {
+    start(app, caller, EntityKind::Npc, &request, path.into_inner(), body).await
+}
+
+/// Lets an owner answer a player.
+#[utoipa::path(tag = "turns", operation_id = "create_owner_turn", request_body = TurnInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"),
+        ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
+    responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/owners/{x}/turns")]
+pub async fn owner(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    body: Body<TurnInput>,
+) -> Result<HttpResponse> {
+    start(app, caller, EntityKind::Owner, &request, path.into_inner(), body).await
+}
+
+/// Filters of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct TurnFilter {
+    /// The NPC or owner whose turn it is, by id or slug.
+    entity_id: Option<String>,
+    /// A player character, by id or slug.
+    player_id: Option<String>,
+    #[param(inline)]
+    status: Option<Status>,
+    #[param(inline)]
+    kind: Option<Kind>,
+}
+
+/// The kind of turn.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Npc,
+    Owner,
+    Gm,
+    Rules,
+    Planner,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::Npc => "npc",
+            Kind::Owner => "owner",
+            Kind::Gm => "gm",
+            Kind::Rules => "rules",
+            Kind::Planner => "planner",
+        }
+    }
+}
+
+/// Lists the campaign's turns. `q` searches the actions, and requires the scope `gm`.
+#[utoipa::path(tag = "turns", operation_id = "list_turns",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, TurnFilter),
+    responses((status = 200, body = Items<TurnRecord>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/turns")]
+pub async fn list(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<TurnFilter>,
+) -> Result<Reply> {
+    super::list::may_look_for(&caller, page.q.as_deref())?;
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
+    let sql = format!(
+        "SELECT {} FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR id {sign} $3) \
+           AND ($4::uuid IS NULL OR entity_id = $4) \
+           AND ($12::text IS NULL OR entity_id = (SELECT a.actor_id FROM actor_slug a \
+                WHERE a.tenant_id = $1 AND a.campaign_id = $2 AND a.slug = $12)) AND ($5::uuid IS NULL OR player_id = $5) \
+           AND ($6::text IS NULL OR status = $6) AND ($7::text IS NULL OR kind = $7) \
+           AND ($8::timestamptz IS NULL OR coalesce(finished_at, created_at) >= $8) \
+           AND ($9::text IS NULL OR action ILIKE $9) \
+           AND ($11::text IS NULL OR player_id = (SELECT c.id FROM character c \
+                WHERE c.tenant_id = $1 AND c.campaign_id = $2 AND c.slug = $11)) ORDER BY id {order} LIMIT $10",
+        trace::COLUMNS
+    );
+    let named = |name: &Option<String>| match name.as_deref().map(Ref::parse) {
+        Some(Ref::Id(id)) => (Some(id), None),
+        Some(Ref::Slug(slug)) => (None, Some(slug)),
+        None => (None, None),
+    };
+    let (player, slug) = named(&page.filter.player_id);
+    let (entity, entity_slug) = named(&page.filter.entity_id);
+    let columns = ["view", "prompt", "error", "revert_conflicts"];
+    let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, columns)))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(page.after.as_ref().map(|a| a.id))
+        .bind(entity)
+        .bind(player)
+        .bind(page.filter.status.map(Status::as_str))
+        .bind(page.filter.kind.map(Kind::as_str))
+        .bind(page.updated_since)
+        .bind(page.q.as_deref().map(pattern))
+        .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+        .bind(slug)
+        .bind(entity_slug)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let shown = |row: &PgRow| Ok((row.read::<Uuid>("id")?, trace::shown(row, &caller)?));
+    let key = |(id, _): &(Uuid, serde_json::Value)| (*id, None);
+    let turns = page.finish(stored::each(&rows, shown), page.has_more(&rows), key);
+    Reply::ok(&page.written(turns, key, |(_, view)| Ok(view))?)
+}
+
+/// Reads a turn. With the scope `gm`, this includes its full trace: lore decisions, model calls, the prompt's text, its journal
+/// range. A player's token reads the turns of its own character.
+#[utoipa::path(tag = "turns", operation_id = "get_turn",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = TurnRecord), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/turns/{x}")]
+pub async fn get(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<HttpResponse> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    Ok(Reply::ok(&trace::find(&tx, &caller, campaign, path.1).await?)?.tagged().unless_known(&request))
+}
+
+/// A turn that was asked to stop.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TurnCancelling {
+    /// The turn's id.
+    turn_id: Uuid,
+    /// Always `cancelling`.
+    status: &'static str,
+}
+
+/// Asks a running turn to stop. Its effects are reverted. Cancelling a turn that has ended is a conflict.
+#[utoipa::path(tag = "turns", operation_id = "cancel_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 202, body = TurnCancelling), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/turns/{x}/cancel")]
+pub async fn cancel_turn(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    path: web::Path<(String, Uuid)>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
+    let NoBody {} = body.value;
+    let turn = path.1;
+    let cancelled = edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        let row = sqlx::query(
+            "UPDATE turn SET cancel_requested = cancel_requested OR status IN ('queued', 'running') \
+             WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4) RETURNING status, kind",
+        )
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(turn)
+        .bind(caller.player)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("turn"))?;
+        words::may_hear(&caller, row.read("kind")?)?;
+        let status: String = row.read("status")?;
+        if status != "queued" && status != "running" {
+            return Err(Error::new(Code::Conflict, format!("The turn has ended: {status}.")));
+        }
+        app.running.cancel(turn);
+        Reply::accepted(&TurnCancelling { turn_id: turn, status: "cancelling" })
+    });
+    with_need(Need::End, cancelled).await
+}
+
+/// Undoes all changes of a turn, or none: 409 lists what was changed since.
+///
+/// For a turn with more than 1,000 changes, the answer is 202 once it is certain that there are no conflicts. The changes are then
+/// undone in steps. Meanwhile the turn has `reverting`; afterwards it has `undone_at`.
+#[utoipa::path(tag = "turns", operation_id = "undo_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = TurnUndone), (status = 202, description = "There are no conflicts; the turn is being undone", body = TurnUndoing),
+        (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/turns/{x}/undo")]
+pub async fn undo_turn(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    path: web::Path<(String, Uuid)>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
+    let NoBody {} = body.value;
+    undo::undo(&app, &caller, &path.0, path.1, body.idempotency.as_ref()).await
+}

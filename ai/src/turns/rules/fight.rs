@@ -1,0 +1,294 @@
+//! Turns a model's proposal into a call for the encounter engine, while the character is in a fight.
+//!
+//! A proposal becomes a call of the same tools that frontends use, in this fight and as this character, so the engine decides about
+//! initiative order, action economy, range and damage. The model chooses the action and its target. If the player's words may mean
+//! several targets, nobody chooses. The answer has only what a player may see, whoever asked, because it is kept in the turn's
+//! record.
+
+use entity::message::{Author, Type};
+use rules::encounter::Participant;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::tools;
+use base::error::{Error, Result};
+use world::{
+    encounters::{stand::Stand, veil},
+    messages::service::{self as messages, NewMessage, RollFacts},
+    rules::values::{UpTo, Within, Words},
+};
+
+/// The tool for actions in a fight.
+pub(super) const TOOL: &str = "encounter_action";
+/// The tool for attacks.
+pub(super) const ATTACK: &str = "resolve_attack";
+
+/// What is done with a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    EndTurn,
+    Dash,
+    Disengage,
+    Dodge,
+    Help,
+    Hide,
+    Ready,
+    Search,
+    UseObject,
+    Improvise,
+    Grapple,
+    Shove,
+    Escape,
+    StandUp,
+    Move,
+    DeathSave,
+    CastSpell,
+    EndConcentration,
+}
+
+impl Kind {
+    /// The encounter engine's name for the action.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::EndTurn => "advance_turn",
+            Self::Dash => "dash",
+            Self::Disengage => "disengage",
+            Self::Dodge => "dodge",
+            Self::Help => "help",
+            Self::Hide => "hide",
+            Self::Ready => "ready",
+            Self::Search => "search",
+            Self::UseObject => "use_object",
+            Self::Improvise => "improvise",
+            Self::Grapple => "grapple",
+            Self::Shove => "shove",
+            Self::Escape => "escape",
+            Self::StandUp => "stand_up",
+            Self::Move => "move",
+            Self::DeathSave => "death_save",
+            Self::CastSpell => "cast_spell",
+            Self::EndConcentration => "end_concentration",
+        }
+    }
+}
+
+/// What is done in a fight beside attacks and checks.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Deed {
+    /// What is done; `end_turn` when the turn is over.
+    action: Kind,
+    /// Whom it is done to, or whom a move approaches: the first word of a line of the creatures.
+    #[serde(default, deserialize_with = "world::rules::values::unless_blank")]
+    target: Option<Words<100>>,
+    /// Instead, the several targets of a spell.
+    #[serde(default, deserialize_with = "world::rules::values::or_default")]
+    targets: UpTo<Words<100>, 0, 50>,
+    /// The spell of `cast_spell`.
+    #[serde(default, deserialize_with = "world::rules::values::unless_blank")]
+    spell_name: Option<Words<200>>,
+    /// Level of the slot to cast with.
+    #[serde(default)]
+    slot_level: Option<Within<1, 9>>,
+    /// Where to move, as a square of the grid; not needed with `target`.
+    #[serde(default)]
+    position: Option<Square>,
+    /// How far to move, in feet, where there is no grid.
+    #[serde(default)]
+    feet: Option<Within<1, 1000>>,
+    /// Whether a shove pushes away instead of over, or a move leads away from `target`.
+    #[serde(default, deserialize_with = "world::rules::values::or_default")]
+    away: bool,
+}
+
+/// A square of the grid.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Square {
+    x: Within<0, 100>,
+    y: Within<0, 100>,
+}
+
+/// The schema of the arguments of [`TOOL`] that the model may use.
+pub(super) fn schema() -> Value {
+    tools::arguments::schema::<Deed>()
+}
+
+/// What a proposal becomes.
+pub(super) enum Settled {
+    /// A call of the tool.
+    Call(Value),
+    /// The player must say whom they mean. Nothing is done.
+    Unclear(String),
+}
+
+/// Turns a proposal into a call in this fight.
+///
+/// # Errors
+/// `validation_failed` with pointers into the arguments, so that the model can try again.
+pub(super) fn settle(stand: &Stand, words: &str, tool: &str, arguments: Value) -> Result<Settled> {
+    let fight = stand.fight.id;
+    if tool == TOOL {
+        return acting(stand, words, arguments);
+    }
+    let mut arguments = match arguments {
+        Value::Object(members) => members,
+        other => return Ok(Settled::Call(other)),
+    };
+    if tool == ATTACK {
+        for known in ["advantage", "cover"] {
+            arguments.remove(known);
+        }
+        if let Some(Value::Object(context)) = arguments.get_mut("context") {
+            context.retain(|name, _| name == "off_hand");
+        }
+        if let Some(Value::String(target)) = arguments.get("target") {
+            match stand.meant(target, words) {
+                Ok(target) => arguments.insert("target".to_owned(), json!(target.id)),
+                Err(why) => return Ok(Settled::Unclear(why)),
+            };
+        }
+    }
+    if !tool.starts_with("mark_") {
+        arguments.insert("encounter_id".to_owned(), json!(fight));
+    }
+    Ok(Settled::Call(Value::Object(arguments)))
+}
+
+fn acting(stand: &Stand, words: &str, arguments: Value) -> Result<Settled> {
+    let deed: Deed = tools::arguments::read(arguments)?;
+    let mut call = Map::from_iter([
+        ("encounter_id".to_owned(), json!(stand.fight.id)),
+        ("action".to_owned(), json!(deed.action.name())),
+        ("participant_id".to_owned(), json!(stand.own())),
+    ]);
+    let meant = |name: &Words<100>| stand.meant(&name.0, words);
+    // The actor's own concentration has no target.
+    if let Some(target) = deed.target.as_ref().filter(|_| deed.action != Kind::EndConcentration) {
+        match meant(target) {
+            Ok(target) => call.insert("target_id".to_owned(), json!(target.id)),
+            Err(why) => return Ok(Settled::Unclear(why)),
+        };
+    }
+    if !deed.targets.0.is_empty() {
+        // With several targets, each name must be clear by itself.
+        let found: std::result::Result<Vec<&Participant>, String> =
+            deed.targets.0.iter().map(|name| stand.meant(&name.0, "")).collect();
+        match found {
+            Ok(found) => {
+                let ids: Vec<&str> = found.iter().map(|p| p.id.as_str()).collect();
+                call.insert("target_ids".to_owned(), json!(ids))
+            }
+            Err(why) => return Ok(Settled::Unclear(why)),
+        };
+    }
+    if let Some(spell) = deed.spell_name {
+        call.insert("spell_name".to_owned(), json!(spell.0));
+    }
+    if let Some(level) = deed.slot_level {
+        call.insert("slot_level".to_owned(), json!(level.0));
+    }
+    if let Some(Square { x, y }) = deed.position {
+        call.insert("position".to_owned(), json!({ "x": x.0, "y": y.0 }));
+    }
+    if let Some(feet) = deed.feet {
+        call.insert("amount".to_owned(), json!(feet.0));
+    }
+    if deed.away {
+        call.insert("away".to_owned(), json!(true));
+    }
+    Ok(Settled::Call(Value::Object(call)))
+}
+
+/// The engine's objection to an action, for the player.
+pub(super) fn engine_says(error: &Error) -> String {
+    match error.errors.first() {
+        Some(field) if field.pointer == "/target_id" => "Say whom it is done to.".to_owned(),
+        Some(field) => format!("That cannot be done: {}.", field.message.trim_end_matches('.')),
+        None => error.detail.clone(),
+    }
+}
+
+/// The action that a check costs: using a skill takes an action, and for some skills one with a name of its own.
+pub(super) fn price(stand: &Stand, tool: &str, arguments: &Value) -> Option<Value> {
+    let skill = arguments["skill"].as_str().unwrap_or_default().to_lowercase();
+    let action = match (tool, skill.as_str()) {
+        ("resolve_skill_check", "stealth") => "hide",
+        ("resolve_skill_check", "perception" | "investigation") => "search",
+        ("resolve_skill_check" | "resolve_ability_check", _) => "improvise",
+        _ => return None,
+    };
+    Some(json!({ "encounter_id": stand.fight.id, "action": action, "participant_id": stand.own() }))
+}
+
+/// The result of a call as a player may see it, in the shape of a resolver's outcome with its `raw`, and its text in the fight's
+/// log.
+///
+/// # Errors
+/// `internal` if the result is not an object.
+pub(super) fn shown(mut result: Value) -> Result<(Value, Option<String>)> {
+    let told = result.get("told").and_then(Value::as_str).filter(|told| !told.is_empty()).map(str::to_owned);
+    if let Some(Value::Array(outcomes)) = result.get_mut("outcomes").map(Value::take) {
+        let rest: Vec<Value> = ["encounter_id", "round", "source", "seed_id", "counter", "preview", "told"]
+            .iter()
+            .map(|name| result.get_mut(*name).map_or(Value::Null, Value::take))
+            .collect();
+        result = outcomes.into_iter().next().unwrap_or_else(|| json!({ "check_type": "NONE", "success": true }));
+        for (name, value) in
+            ["encounter_id", "round", "source", "seed_id", "counter", "preview", "told"].iter().zip(rest)
+        {
+            if !value.is_null() {
+                result[*name] = value;
+            }
+        }
+    }
+    if !result.is_object() {
+        return Err(Error::internal("the result of an action in a fight is not an object"));
+    }
+    let raw = lines(&result, told.as_deref());
+    veil::outcome(&mut result);
+    if let Some(Value::Array(followed)) = result.get_mut("followed_by") {
+        followed.iter_mut().for_each(veil::outcome);
+    }
+    result["raw"] = json!(raw);
+    Ok((result, told))
+}
+
+/// The result of a check or a save, for the fight's log. Attacks and other actions write their own entries.
+pub(super) fn roll_of(result: &Value, name: &str, player: Uuid, turn: Uuid) -> Option<NewMessage> {
+    let word = |member: &str| result.get(member).and_then(Value::as_str).unwrap_or_default();
+    let die = result["die_result"].as_u64().filter(|die| *die > 0)?;
+    let total = result["total"].as_i64().unwrap_or_else(|| i64::try_from(die).unwrap_or_default());
+    let flavor = word("check_type");
+    let facts = [RollFacts {
+        formula: format!("1d20{}", word("total_modifier")),
+        total: total.into(),
+        flavor: flavor.to_owned(),
+        dice: result.get("dice").cloned().unwrap_or(Value::Null),
+    }];
+    let sentence = format!("{name}: {flavor} {total} against {}: {}", word("dc_or_ac"), word("outcome"));
+    Some(NewMessage {
+        kind: Type::Roll,
+        roll: Some(messages::roll_value(&facts)),
+        flavor: Some(flavor.to_owned()),
+        player_id: Some(player),
+        turn_id: Some(turn),
+        ..NewMessage::chat(Author::Player, name, sentence)
+    })
+}
+
+/// The lines for a narrator, without a foe's numbers.
+fn lines(result: &Value, told: Option<&str>) -> String {
+    let raw = result["raw"].as_str().unwrap_or("CHECK: NONE");
+    let is_impossible = result["impossible"] == Value::Bool(true);
+    let secret = |line: &&str| line.starts_with("DC/AC:") || (line.starts_with("NOTES:") && !is_impossible);
+    let mut text = raw.lines().filter(|line| !secret(line)).collect::<Vec<_>>().join("\n");
+    if let Some(told) = told {
+        text.push_str("\nNOTES: ");
+        text.push_str(told);
+    }
+    text
+}

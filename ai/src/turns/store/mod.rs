@@ -1,0 +1,161 @@
+//! Everything that a turn writes about itself: that it runs, how it ended, its messages, its usage, its idempotency key.
+//!
+//! `open` begins a turn, or begins it again under its key. `end` ends it, with or without success; `surely` does so even if the
+//! database is away for a while. `revert` reverts it in steps, `sweep` does that for orphaned turns, and `stop` lets an operator
+//! end a revert.
+
+mod end;
+mod open;
+pub mod revert;
+mod stop;
+mod surely;
+mod sweep;
+
+use sqlx::postgres::PgRow;
+use uuid::Uuid;
+
+pub use self::{
+    end::{Ended, Failure, Said},
+    open::{open, open_cached, open_session, reopen, tell},
+    stop::{EndedNow, end_now},
+    surely::{fail, finish, finish_saying},
+    sweep::{Swept, freed, sweep},
+};
+use super::{OnFailure, live::Live};
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
+use db::{
+    pool::Pool,
+    tenancy::{self, Actor, TenantTx},
+};
+use edge::http::{Reply, idempotency::IdempotencyKey};
+use llm::ReplyMode;
+
+/// After this many seconds without a sign of life, a turn is no longer its server's.
+pub const LEASE_SECONDS: i32 = 20;
+
+/// A turn that is about to run.
+pub struct NewTurn<'a> {
+    pub id: Uuid,
+    pub campaign: Uuid,
+    pub kind: &'static str,
+    pub entity: Uuid,
+    /// None for a session's turn.
+    pub player: Option<Uuid>,
+    pub action: &'a str,
+    pub mode: ReplyMode,
+    pub on_failure: OnFailure,
+    /// The key or user that asked for it.
+    pub key_id: Option<Uuid>,
+    pub instance: i64,
+    pub key: Option<&'a IdempotencyKey>,
+    /// The log for its events, if somebody listens.
+    pub live: Option<&'a Live>,
+    /// The version of the conversation in the prompt, if that was read before the turn had its place.
+    pub talk_version: Option<i64>,
+    pub place: Place,
+}
+
+/// What to do about the turn's place when it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Take the place and run, if it is free.
+    Free,
+    /// Store that the turn waits for the place.
+    Queue,
+    /// The same as `Free`, for a turn that has waited under this id.
+    Queued(Uuid),
+}
+
+impl Place {
+    /// The id of the turn: its own if it has waited, or a new one.
+    #[must_use]
+    pub fn turn(self) -> Uuid {
+        if let Place::Queued(turn) = self { turn } else { Uuid::now_v7() }
+    }
+
+    fn status(self) -> &'static str {
+        if self == Place::Queue { "queued" } else { "running" }
+    }
+}
+
+/// Whether a client learns of a turn when it opens.
+fn is_told(live: Option<&Live>, place: Place) -> bool {
+    live.is_some() && !matches!(place, Place::Queued(_))
+}
+
+/// Begins the transaction that opens a turn. It waits for the disk only if a client learns of the turn at once.
+///
+/// # Errors
+/// `unavailable` if no connection becomes free in time.
+pub async fn opening(pool: &Pool, actor: &Actor, live: Option<&Live>, place: Place) -> Result<TenantTx> {
+    if is_told(live, place) { TenantTx::write(pool, actor).await } else { TenantTx::write_lazily(pool, actor).await }
+}
+
+/// The result of opening a turn.
+pub enum Opened {
+    /// The turn runs under this id, or waits as requested.
+    Runs(Uuid),
+    /// The same request ran before.
+    Replay(Reply),
+    /// The conversation changed while the prompt was assembled. Roll back and begin again.
+    Moved,
+}
+
+impl NewTurn<'_> {
+    /// How the opening transaction is committed. A client that learns of its turn before the end must find it again even if
+    /// PostgreSQL crashes in between. A client that waits for the answer asks again. A waiting turn is on the disk already.
+    fn synchronous_commit(&self) -> &'static str {
+        if is_told(self.live, self.place) { "on" } else { "off" }
+    }
+
+    fn talk_head(&self) -> String {
+        format!("talk:{}:{}", self.entity, self.player.unwrap_or_default())
+    }
+
+    /// The result of taking the place, judged by the conversation's present version.
+    fn placed(&self, id: Uuid, row: &PgRow) -> Result<Opened> {
+        let now = row.read::<i64>("talk")?;
+        if self.place == Place::Queue || self.talk_version.is_none_or(|read| read == now) {
+            Ok(Opened::Runs(id))
+        } else {
+            Ok(Opened::Moved)
+        }
+    }
+}
+
+fn lost() -> Error {
+    Error::new(Code::Conflict, "The turn was cancelled or taken over.")
+}
+
+/// Saves a turn's new events, for listeners on other servers and later ones. One statement, or none without news. If it fails, the
+/// next call tries again.
+pub async fn save_told(pool: &Pool, actor: &Actor, turn: Uuid, live: &Live) {
+    let (first, items) = live.unsaved();
+    if items.is_empty() {
+        return;
+    }
+    let seqs: Vec<i32> = (first..).take(items.len()).map(|seq| i32::try_from(seq).unwrap_or(i32::MAX)).collect();
+    let (names, told): (Vec<&str>, Vec<&str>) = items.iter().map(|item| (item.name, item.data.as_str())).unzip();
+    let statement = "SELECT turn_tell($1, $2, $3, $4, $5, $6)";
+    match tenancy::call(pool, actor, statement, |q| q.bind(turn).bind(&seqs).bind(&names).bind(&told)).await {
+        Ok(_) => live.saved(items.len()),
+        Err(error) => tracing::warn!(turn_id = %turn, %error, "could not save a turn's events"),
+    }
+}
+
+/// Whether somebody asked for the turn to stop, perhaps through another replica.
+///
+/// # Errors
+/// Database errors.
+pub async fn cancel_requested(pool: &Pool, tenant: Uuid, turn: Uuid) -> Result<bool> {
+    let tx = TenantTx::read(pool, tenant).await?;
+    let row = sqlx::query("SELECT cancel_requested FROM turn WHERE tenant_id = $1 AND id = $2")
+        .bind(tenant)
+        .bind(turn)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    row.map_or(Ok(false), |row| row.read("cancel_requested"))
+}

@@ -1,0 +1,298 @@
+//! Begins a turn: takes its place and claims its key, or finds the earlier result of the key.
+
+use entity::session::Role;
+use sea_orm::ActiveEnum;
+use uuid::Uuid;
+
+use super::{LEASE_SECONDS, NewTurn, Opened, Place, lost};
+use crate::prompt::assemble::BasePrompt;
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
+use db::{
+    pool::Pool,
+    tenancy::{self, Actor, Origin, TenantTx},
+};
+use edge::{
+    caller::Caller,
+    http::{
+        idempotency::{IdempotencyKey, in_flight},
+        reply::Reply as Stored,
+        resource::Ref,
+    },
+};
+use world::sessions::{
+    facts::{Facts, Held},
+    service::Position,
+};
+
+/// The same as [`open`] for a cached prompt, if its heads have not changed and the key is new. One round trip for the whole
+/// transaction. If not, returns false and writes nothing.
+///
+/// # Errors
+/// `turn_in_progress`.
+pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &BasePrompt) -> Result<bool> {
+    let opened = tenancy::call(
+        pool,
+        actor,
+        "SELECT CASE WHEN turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) \
+             THEN set_config('synchronous_commit', $20, true) IS NOT NULL ELSE false END AS runs",
+        |q| {
+            q.bind(new.campaign)
+                .bind(base.head_keys())
+                .bind(base.head_versions().iter().sum::<i64>())
+                .bind(new.id)
+                .bind(new.kind)
+                .bind(new.entity)
+                .bind(new.player)
+                .bind(new.action)
+                .bind(new.mode.as_str())
+                .bind(new.on_failure.as_str())
+                .bind(new.key_id)
+                .bind(new.instance)
+                .bind(LEASE_SECONDS)
+                .bind(Uuid::now_v7())
+                .bind(new.key.map(|k| k.route.as_str()))
+                .bind(new.key.map(|k| k.key.as_str()))
+                .bind(new.key.map(|k| &k.fingerprint[..]))
+                .bind(new.synchronous_commit())
+        },
+    );
+    opened.await.map_err(|e| at_its_place(e, new))?.read("runs")
+}
+
+/// Opens a session's turn and reads the data for its prompt, in one round trip. `campaign` is the client's name for it. None, with
+/// nothing written, if the key was used before or something is missing.
+///
+/// # Errors
+/// `turn_in_progress`.
+pub async fn open_session(
+    pool: &Pool,
+    caller: &Caller,
+    campaign: &Ref,
+    role: Option<Role>,
+    new: &NewTurn<'_>,
+    held: Held<'_>,
+) -> Result<Option<Facts>> {
+    let (named, slug) = match campaign {
+        Ref::Id(id) => (Some(*id), None),
+        Ref::Slug(slug) => (None, Some(slug.as_str())),
+    };
+    let actor = caller.actor().in_turn(new.id, Origin::Turn);
+    let opened = tenancy::call_optional(
+        pool,
+        &actor,
+        "SELECT o.campaign, o.upto_seq, o.upto_event, set_config('synchronous_commit', $21, true), f.* FROM session_turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
+             $15, $16, $17, $18) o CROSS JOIN LATERAL session_facts($1, o.campaign, $6, $7, $19, $20) f",
+        |q| {
+            q.bind(named)
+                .bind(slug)
+                .bind(caller.campaign)
+                .bind(new.entity)
+                .bind(role.as_ref().map(ActiveEnum::to_value))
+                .bind(new.id)
+                .bind(new.action)
+                .bind(new.mode.as_str())
+                .bind(new.on_failure.as_str())
+                .bind(new.key_id)
+                .bind(new.instance)
+                .bind(LEASE_SECONDS)
+                .bind(Uuid::now_v7())
+                .bind(new.key.map(|k| k.route.as_str()))
+                .bind(new.key.map(|k| k.key.as_str()))
+                .bind(new.key.map(|k| &k.fingerprint[..]))
+                .bind(held.campaign)
+                .bind(held.heads)
+                .bind(new.synchronous_commit())
+        },
+    );
+    let Some(row) = opened.await.map_err(|e| at_its_place(e, new))? else { return Ok(None) };
+    let mut facts = Facts::of_row(&row, row.read("campaign")?, new.entity)?;
+    // The turn is told what happened only up to the position that is stored for it.
+    facts.standing.now = Position { seq: row.read("upto_seq")?, event: row.read("upto_event")? };
+    Ok(Some(facts))
+}
+
+/// Stores that a turn runs or waits, and claims its key. One statement for a new key or none.
+///
+/// # Errors
+/// `turn_in_progress`, `idempotency_in_flight`, `idempotency_key_reused`; `conflict` for a waiting turn that was cancelled.
+pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
+    open_in(tx, new).await.map_err(|e| at_its_place(e, new))
+}
+
+/// Adds the place to the error of a turn that could not take it.
+fn at_its_place(mut error: Error, new: &NewTurn<'_>) -> Error {
+    if error.code == Code::TurnInProgress {
+        error.place = Some((new.entity, new.player));
+    }
+    error
+}
+
+async fn open_in(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
+    if let Place::Queued(turn) = new.place {
+        return next_in_line(tx, new, turn).await;
+    }
+    let Some(key) = new.key else { return insert(tx, new).await };
+    let claimed = sqlx::query(
+        "WITH claim AS (INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state, turn_id) \
+           VALUES ($1, $2, $3, $4, $5, 'running', $6) ON CONFLICT (tenant_id, route, key) DO NOTHING RETURNING turn_id) \
+         INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
+                           key_id, instance, lease_until) \
+         SELECT $1, turn_id, $7, $8, $18, $9, $10, $11, $12, $13, $14, $15, now() + $16 * interval '1 second' FROM claim \
+         RETURNING head_now($1, $7, $17) AS talk",
+    )
+    .bind(tx.tenant())
+    .bind(Uuid::now_v7())
+    .bind(&key.key)
+    .bind(&key.route)
+    .bind(&key.fingerprint)
+    .bind(new.id)
+    .bind(new.campaign)
+    .bind(new.kind)
+    .bind(new.entity)
+    .bind(new.player)
+    .bind(new.action)
+    .bind(new.mode.as_str())
+    .bind(new.on_failure.as_str())
+    .bind(new.key_id)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .bind(new.talk_head())
+    .bind(new.place.status())
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    match claimed {
+        Some(row) => new.placed(new.id, &row),
+        None => reopen(tx, new, key).await,
+    }
+}
+
+async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
+    let row = sqlx::query(
+        "INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
+                           key_id, instance, lease_until) \
+         VALUES ($1, $2, $3, $4, $14, $5, $6, $7, $8, $9, $10, $11, now() + $12 * interval '1 second') \
+         RETURNING head_now($1, $3, $13) AS talk",
+    )
+    .bind(tx.tenant())
+    .bind(new.id)
+    .bind(new.campaign)
+    .bind(new.kind)
+    .bind(new.entity)
+    .bind(new.player)
+    .bind(new.action)
+    .bind(new.mode.as_str())
+    .bind(new.on_failure.as_str())
+    .bind(new.key_id)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .bind(new.talk_head())
+    .bind(new.place.status())
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    new.placed(new.id, &row)
+}
+
+/// A waiting turn takes its place.
+async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Opened> {
+    let begun = sqlx::query(
+        "UPDATE turn SET status = 'running', lease_until = now() + $4 * interval '1 second' \
+         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status = 'queued' AND NOT cancel_requested AND revert_as IS NULL \
+         RETURNING head_now($1, $5, $6) AS talk",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .bind(new.campaign)
+    .bind(new.talk_head())
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    new.placed(turn, &begun.ok_or_else(lost)?)
+}
+
+/// Handles a key that was used before: replays its answer, or starts a failed turn again under its id.
+///
+/// # Errors
+/// `idempotency_in_flight`, `idempotency_key_reused`.
+pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Result<Opened> {
+    let row = sqlx::query(
+        "SELECT fingerprint, state, headers, body, turn_id, EXISTS (SELECT FROM turn t WHERE t.tenant_id = $1 AND t.id = i.turn_id \
+             AND t.revert_as IS NOT NULL) AS is_undone_now FROM idempotency i \
+         WHERE tenant_id = $1 AND route = $2 AND key = $3 FOR UPDATE OF i",
+    )
+    .bind(tx.tenant())
+    .bind(&key.route)
+    .bind(&key.key)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    // It was pruned at this moment.
+    .ok_or_else(in_flight)?;
+    key.check_same(&row.read::<Vec<u8>>("fingerprint")?)?;
+    match row.read::<&str>("state")? {
+        "done" => {
+            let mut reply: Stored = row.read_json("headers")?;
+            reply.body = row.read::<Option<Vec<u8>>>("body")?.unwrap_or_default();
+            reply.replayed = true;
+            Ok(Opened::Replay(reply))
+        }
+        // A failed turn that kept its effects may be being undone now.
+        "retry" if !row.read::<bool>("is_undone_now")? => {
+            let turn: Uuid =
+                row.read::<Option<Uuid>>("turn_id")?.ok_or_else(|| Error::internal("a key without its turn"))?;
+            restart(tx, new, key, turn).await
+        }
+        _ => Err(match row.read("turn_id")? {
+            Some(turn) => in_flight().for_turn(turn),
+            None => in_flight(),
+        }),
+    }
+}
+
+async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: Uuid) -> Result<Opened> {
+    let restarted = sqlx::query(
+        "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1), \
+           untold AS (DELETE FROM turn_event WHERE tenant_id = $1 AND turn_id = $4) \
+         UPDATE turn SET status = $9, runs_before = runs_before + 1, error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
+                cancel_requested = false, revert_conflicts = NULL, revert_conflicts_total = 0, instance = $5, lease_until = now() + $6 * interval '1 second' \
+         WHERE tenant_id = $1 AND id = $4 AND revert_as IS NULL AND EXISTS (SELECT 1 FROM claim) RETURNING runs_before, head_now($1, $7, $8) AS talk",
+    )
+    .bind(tx.tenant())
+    .bind(&key.route)
+    .bind(&key.key)
+    .bind(turn)
+    .bind(new.instance)
+    .bind(LEASE_SECONDS)
+    .bind(new.campaign)
+    .bind(new.talk_head())
+    .bind(new.place.status())
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    match restarted {
+        Some(row) => {
+            if let Some(live) = new.live {
+                live.run_before(usize::try_from(row.read::<i32>("runs_before")?).unwrap_or_default());
+            }
+            new.placed(turn, &row)
+        }
+        None => insert(tx, &NewTurn { id: turn, key: None, ..*new }).await,
+    }
+}
+
+/// Stores the position up to which a session's turn is told what happened, and its role. It counts once the turn completes.
+///
+/// # Errors
+/// Database errors.
+pub async fn tell(tx: &TenantTx, turn: Uuid, facts: &Facts) -> Result<()> {
+    sqlx::query("UPDATE turn SET seen_seq = $3, seen_event = $4, told_as = $5 WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(turn)
+        .bind(facts.standing.now.seq)
+        .bind(facts.standing.now.event)
+        .bind(facts.playing.told_as())
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! A stored turn: the answer as it was given, what is known since, and, for those who may see secrets, the whole trace.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, postgres::PgRow};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    CallError, Timings, TurnView,
+    words::{About, Words},
+};
+use base::{
+    error::{Error, Result},
+    stored::Columns,
+};
+use db::tenancy::TenantTx;
+use edge::caller::{Caller, Scope};
+use llm::{ReplyMode, Usage};
+
+/// A stored turn: its answer, and what is known since.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes the result of `shown` and `find`")]
+pub struct TurnRecord {
+    #[serde(flatten)]
+    turn: TurnView,
+    reply_mode: ReplyMode,
+    /// Why the turn failed or was cancelled.
+    #[schema(required = true)]
+    error: Option<CallError>,
+    #[schema(required = true)]
+    finished_at: Option<OffsetDateTime>,
+    #[schema(required = true)]
+    undone_at: Option<OffsetDateTime>,
+    /// When text in it was erased.
+    #[schema(required = false)]
+    redacted_at: Option<OffsetDateTime>,
+    /// The turn of which this is another attempt.
+    #[schema(required = true)]
+    parent_turn_id: Option<Uuid>,
+    /// The changes of a failed turn that could not be reverted, because somebody else had changed the rows. Not for players.
+    #[schema(value_type = Option<Vec<RevertConflict>>)]
+    revert_conflicts: Option<Value>,
+    /// The number of all conflicts; `revert_conflicts` has the first hundred. Not for players.
+    #[schema(required = false)]
+    revert_conflicts_total: Option<i32>,
+    /// The progress while the turn is being reverted or undone. Not for players.
+    #[schema(required = false)]
+    reverting: Option<Reverting>,
+    /// Lore decisions, model calls, the prompt's text. Only for a single turn and with the scope `gm`.
+    #[schema(value_type = Option<Object>)]
+    trace: Option<Value>,
+    /// The turn's range in the journal. Only for a single turn and with the scope `gm`.
+    journal: Option<Stretch>,
+}
+
+/// A change that could not be reverted or undone. The database writes it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what the database writes")]
+struct RevertConflict {
+    /// The kind of row.
+    table: String,
+    /// The row's id.
+    id: Uuid,
+    /// The column that somebody else has changed; null for a whole row.
+    #[schema(required = true)]
+    column: Option<String>,
+    /// Why: what happened to the row or the column.
+    reason: String,
+}
+
+/// The progress of reverting or undoing a turn.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Reverting {
+    /// The turn's status when that is done: `failed`, `cancelled` or `undone`.
+    into: String,
+    /// How many changes there were when it began.
+    changes: Option<i32>,
+    /// How many of them have been handled.
+    done: i32,
+    /// How many attempts have failed since the last progress.
+    tries: i32,
+    /// When the next attempt begins, if the last one failed.
+    next_try_at: Option<String>,
+    /// Why the last attempt failed. Only with the scope `gm`.
+    last_error: Option<String>,
+}
+
+/// A range of the journal.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes what `find` has the database write")]
+pub struct Stretch {
+    /// Null for a turn that changed nothing.
+    first_seq: Option<i64>,
+    last_seq: Option<i64>,
+}
+
+/// A turn, with its trace for a caller who sees secrets. A player's token reads its own turns, without prompts.
+///
+/// # Errors
+/// `not_found`; `forbidden` for a session's turn without the scope `read`.
+pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) -> Result<Value> {
+    let sql = format!(
+        "SELECT {COLUMNS}, CASE WHEN $5 THEN record -> 'trace' END AS trace, \
+             (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
+              WHERE j.tenant_id = $1 AND j.turn_id = t.id) AS journal \
+         FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 AND ($4::uuid IS NULL OR t.player_id = $4)"
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(turn)
+        .bind(caller.player)
+        .bind(caller.sees_secrets())
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("turn"))?;
+    if row.read::<&str>("kind")? == "gm" {
+        caller.needs(Scope::Read, "A session's turn")?;
+    }
+    let mut view = shown(&row, caller)?;
+    if caller.sees_secrets()
+        && let Value::Object(members) = &mut view
+    {
+        if let Some(trace) = row.read::<Option<Value>>("trace")? {
+            members.insert("trace".to_owned(), trace);
+        }
+        members.insert("journal".to_owned(), row.read("journal")?);
+    }
+    Ok(view)
+}
+
+/// The names of those who took part.
+pub struct Names {
+    /// The NPC or owner, by id and name.
+    pub entity: Option<(Uuid, String)>,
+    /// The character.
+    pub player: Option<(Uuid, String)>,
+}
+
+/// Those who took part in a turn, if they still exist.
+///
+/// # Errors
+/// `not_found`.
+pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
+    let row = sqlx::query(
+        "SELECT t.entity_id, t.player_id, coalesce(n.name, o.name) AS entity, c.name AS player \
+         FROM turn t LEFT JOIN npc n ON n.tenant_id = $1 AND n.id = t.entity_id \
+         LEFT JOIN owner o ON o.tenant_id = $1 AND o.id = t.entity_id \
+         LEFT JOIN character c ON c.tenant_id = $1 AND c.id = t.player_id WHERE t.tenant_id = $1 AND t.id = $2",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("turn"))?;
+    let named = |id: &str, name: &str| -> Result<_> {
+        Ok(row.read::<Option<Uuid>>(id)?.zip(row.read::<Option<String>>(name)?))
+    };
+    Ok(Names { entity: named("entity_id", "entity")?, player: named("player_id", "player")? })
+}
+
+/// The columns that [`shown`] and [`words`] read: from the record only the answer and the prompt, not the trace.
+pub const COLUMNS: &str = "id, kind, told_as, status, campaign_id, entity_id, player_id, reply_mode, error, undone_at, finished_at, \
+    created_at, parent_turn_id, revert_conflicts, revert_conflicts_total, revert_as, revert_total, revert_done, \
+    revert_tries, revert_try_at, revert_error, redacted_at, record -> 'view' AS view, record -> 'prompt' AS prompt";
+
+/// What the caller may read of a turn's row.
+///
+/// # Errors
+/// `internal` if the row cannot be read.
+pub fn words(row: &PgRow, caller: &Caller) -> Result<Words> {
+    let about = About {
+        kind: row.read("kind")?,
+        told_as: row.read("told_as")?,
+        status: row.read("status")?,
+        is_undone: row.read::<Option<OffsetDateTime>>("undone_at")?.is_some(),
+        player: row.read("player_id")?,
+    };
+    Ok(Words::of(caller, &about))
+}
+
+/// A turn as this caller may read it: the answer as it was given, and what is known since.
+///
+/// # Errors
+/// `internal` if the row cannot be read.
+pub fn shown(row: &PgRow, caller: &Caller) -> Result<Value> {
+    let time = |name: &str| -> Result<_> {
+        Ok(row.read::<Option<OffsetDateTime>>(name)?.and_then(|t| t.format(&Rfc3339).ok()))
+    };
+    let mut view = row.read::<Option<Value>>("view")?.unwrap_or_else(|| {
+        let (usage, timings) = (Usage::default(), Timings::default());
+        json!({ "model": "", "narrative": "", "tool_calls": [], "usage": usage, "timings_ms": timings })
+    });
+    if let Value::Object(members) = &mut view {
+        let facts = [
+            ("id", json!(row.read::<Uuid>("id")?)),
+            ("kind", json!(row.read::<String>("kind")?)),
+            ("status", json!(row.read::<String>("status")?)),
+            ("campaign_id", json!(row.read::<Uuid>("campaign_id")?)),
+            ("entity_id", json!(row.read::<Option<Uuid>>("entity_id")?)),
+            ("player_id", json!(row.read::<Option<Uuid>>("player_id")?)),
+            ("reply_mode", json!(row.read::<String>("reply_mode")?)),
+            ("error", row.read::<Option<Value>>("error")?.unwrap_or_default()),
+            ("undone_at", json!(time("undone_at")?)),
+            ("finished_at", json!(time("finished_at")?)),
+            ("created_at", json!(time("created_at")?)),
+            ("parent_turn_id", json!(row.read::<Option<Uuid>>("parent_turn_id")?)),
+            ("revert_conflicts", row.read::<Option<Value>>("revert_conflicts")?.unwrap_or_default()),
+        ];
+        members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
+        if let Some(at) = time("redacted_at")? {
+            members.insert("redacted_at".to_owned(), json!(at));
+        }
+        if let Some(into) = row.read("revert_as")? {
+            let reverting = Reverting {
+                into,
+                changes: row.read("revert_total")?,
+                done: row.read("revert_done")?,
+                tries: row.read("revert_tries")?,
+                next_try_at: time("revert_try_at")?,
+                last_error: row.read::<Option<String>>("revert_error")?.filter(|_| caller.sees_secrets()),
+            };
+            members.insert("reverting".to_owned(), json!(reverting));
+        }
+        let conflicts: i32 = row.read("revert_conflicts_total")?;
+        if conflicts > 0 {
+            members.insert("revert_conflicts_total".to_owned(), json!(conflicts));
+        }
+        if let Some(prompt) = row.read::<Option<Value>>("prompt")? {
+            members.insert("prompt".to_owned(), prompt);
+        }
+    }
+    words(row, caller)?.narrow(&mut view);
+    Ok(view)
+}

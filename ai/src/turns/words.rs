@@ -1,0 +1,176 @@
+//! Decides who may read which parts of a turn: the action, the answer, the calls, and why it failed.
+//!
+//! All code that shows a turn (one, a list, a stream, an answer, the editor) asks [`Words::of`] and filters its output with
+//! [`Words::narrow`] or [`Words::narrow_event`]; nothing else decides this. A game master reads everything. Everybody who reads the
+//! campaign may read what a session's AI said at the table. Only the game master may read what it said as an assistant, its prompts
+//! and its calls. A tool that looks something up returns secrets of its caller, so its results are only for the game master.
+//!
+//! To add a member with text to a turn's view, add a line in `narrow`. Unknown tools' results are withheld.
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::tools;
+use base::error::{Code, Error, Result};
+use edge::caller::{Caller, Scope};
+
+/// The facts about a turn on which the decision depends.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'a> {
+    pub kind: &'a str,
+    /// The role of a session's AI: `gm`, `assistant`, or `player:` with the character's id.
+    pub told_as: Option<&'a str>,
+    pub status: &'a str,
+    pub is_undone: bool,
+    pub player: Option<Uuid>,
+}
+
+/// The parts of a turn that somebody may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// Everything, including instruction, trace and prompt.
+    pub all: bool,
+    narrative: bool,
+    /// The calls, and the results of calls that look nothing up.
+    calls: bool,
+    /// The error message.
+    reason: bool,
+    /// The sizes and hashes of the prompt's sections.
+    sections: bool,
+    /// A planner's answers to the player alone.
+    asides: bool,
+}
+
+impl Words {
+    const NONE: Self =
+        Self { all: false, narrative: false, calls: false, reason: false, sections: false, asides: false };
+
+    /// What this caller may read of this turn.
+    #[must_use]
+    pub fn of(caller: &Caller, turn: &About<'_>) -> Self {
+        if caller.sees_secrets() {
+            return Self { all: true, narrative: true, calls: true, reason: true, sections: true, asides: true };
+        }
+        match turn.kind {
+            "gm" => Self { narrative: is_at_the_table(turn) && !caller.is_player(), ..Self::NONE },
+            "npc" | "owner" | "rules" | "planner" => {
+                let theirs = caller.player.is_some() && caller.player == turn.player;
+                let plays = caller.player.is_none() && caller.scopes.has(Scope::Play);
+                if caller.is_player() && !theirs {
+                    return Self::NONE;
+                }
+                Self {
+                    all: false,
+                    narrative: true,
+                    calls: true,
+                    reason: true,
+                    sections: !theirs,
+                    asides: theirs || plays,
+                }
+            }
+            _ => Self::NONE,
+        }
+    }
+
+    /// What this caller may read of an answer to their own request. An answer without a turn has no such parts.
+    #[must_use]
+    pub fn of_answer(caller: &Caller, view: &Value) -> Self {
+        let text = |name: &str| view.get(name).and_then(Value::as_str);
+        let told_as = match text("role") {
+            Some("player") => Some("player:"),
+            role => role,
+        };
+        let about = About {
+            kind: text("kind").unwrap_or("rules"),
+            told_as,
+            status: text("status").unwrap_or("succeeded"),
+            is_undone: false,
+            player: text("player_id").and_then(|id| Uuid::try_parse(id).ok()).or(caller.player),
+        };
+        Self::of(caller, &about)
+    }
+
+    /// What a listener who may follow a turn gets while it runs.
+    #[must_use]
+    pub fn of_listener(caller: &Caller) -> Self {
+        Self { all: caller.sees_secrets(), narrative: true, calls: true, ..Self::NONE }
+    }
+
+    /// Removes from a turn's view what they may not read.
+    pub fn narrow(self, view: &mut Value) {
+        let Value::Object(members) = view else { return };
+        if self.all {
+            return;
+        }
+        members.remove("trace");
+        members.remove("journal");
+        if !self.narrative {
+            members.insert("narrative".to_owned(), json!(""));
+        }
+        match members.get_mut("tool_calls").and_then(Value::as_array_mut) {
+            Some(calls) if self.calls => {
+                for call in calls.iter_mut().filter_map(Value::as_object_mut) {
+                    let tool = call.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
+                    withhold(call, tool.as_deref());
+                }
+            }
+            Some(calls) => calls.clear(),
+            None => {}
+        }
+        if !self.calls {
+            for told in ["mechanics", "narration", "parse_error", "dice_unused"] {
+                members.remove(told);
+            }
+        }
+        if !self.sections {
+            members.remove("prompt");
+            members.remove("revert_conflicts");
+            members.remove("revert_conflicts_total");
+            members.remove("reverting");
+        }
+        if !self.asides && members.get("planned").is_some_and(|planned| planned["visibility"] != "public") {
+            members.remove("planned");
+        }
+        if !self.reason
+            && let Some(Value::Object(error)) = members.get_mut("error")
+        {
+            error.insert("message".to_owned(), json!("Only the game master may read why it failed."));
+        }
+    }
+
+    /// The same for an event with the result of a call of this tool.
+    pub fn narrow_event(self, event: &mut Value, tool: Option<&str>) {
+        if !self.all
+            && let Value::Object(members) = event
+        {
+            withhold(members, tool);
+        }
+    }
+}
+
+/// Removes the result of a call that looks something up, or whose tool is unknown.
+fn withhold(call: &mut Map<String, Value>, tool: Option<&str>) {
+    if tool.and_then(tools::find).is_none_or(|tool| tool.reads) {
+        call.remove("result");
+    }
+}
+
+/// Whether the answer of a session's AI is among the messages that everyone reads.
+fn is_at_the_table(turn: &About<'_>) -> bool {
+    let openly = turn.told_as.is_some_and(|told_as| told_as == "gm" || told_as.starts_with("player:"));
+    openly && matches!(turn.status, "succeeded" | "limit_reached") && !turn.is_undone
+}
+
+/// Checks that the caller may follow, and so may stop, a turn of this kind while it runs.
+///
+/// # Errors
+/// `forbidden`.
+pub fn may_hear(caller: &Caller, kind: &str) -> Result<()> {
+    if kind != "gm" || caller.sees_secrets() {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::Forbidden,
+        "A session's turn contains secrets. Following or stopping it needs the scope `gm`.",
+    ))
+}

@@ -1,0 +1,236 @@
+//! `/v1/auth/token` and `/v1/api-keys`.
+
+use std::collections::BTreeSet;
+
+use actix_web::{HttpRequest, delete, get, patch, post, web};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::service::{self, KeyInput, KeyView};
+use crate::caller::{
+    Caller, Scope, Scopes,
+    jwt::{Claims, Narrowed},
+};
+use crate::{
+    http::{
+        Body, Reply, answered,
+        etag::{self, Expected},
+        idempotency::in_flight,
+        paging::{Items, Page},
+        patch as merge_patch,
+        resource::{Ref, campaign_id},
+        validate, write,
+    },
+    state::Edge,
+};
+use base::error::{Code, Error, Problem, Result};
+use db::tenancy::TenantTx;
+
+const TOKEN_SECONDS: i64 = 900;
+
+/// The restrictions and the lifetime of a token.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct TokenRequest {
+    /// Some of the key's scopes. By default all but `admin`.
+    scopes: Option<BTreeSet<Scope>>,
+    /// The one campaign that the token is for, by id or slug.
+    campaign: Option<String>,
+    /// The one player character that the token is for, by id or slug. Requires `campaign`.
+    player_id: Option<String>,
+    #[garde(range(min = 60, max = 3600))]
+    #[schema(minimum = 60, maximum = 3600, default = 900)]
+    ttl_seconds: Option<i64>,
+}
+
+/// An access token.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TokenView {
+    access_token: String,
+    token_type: &'static str,
+    /// Seconds until the token expires.
+    expires_in: i64,
+    /// Scopes, separated by spaces.
+    scope: String,
+}
+
+/// Exchanges an API key for a short-lived token, which can be restricted to scopes, a campaign and a player.
+#[utoipa::path(tag = "auth", operation_id = "create_token", request_body = TokenRequest,
+    responses((status = 200, body = TokenView), (status = "default", body = Problem)))]
+#[post("/auth/token")]
+pub async fn token(app: web::Data<Edge>, caller: Caller, body: Body<TokenRequest>) -> Result<Reply> {
+    if caller.is_token {
+        return Err(Error::new(Code::Forbidden, "A token cannot be exchanged for another token. Use the API key."));
+    }
+    validate::check(&body.value)?;
+    let TokenRequest { scopes, campaign, player_id, ttl_seconds } = body.value;
+    let scopes: Scopes = match scopes {
+        None => caller.scopes.without(Scope::Admin),
+        Some(asked) => {
+            if let Some(scope) = asked.iter().find(|s| !caller.scopes.has(**s)) {
+                return Err(Error::new(
+                    Code::Forbidden,
+                    format!("The key does not have the scope `{}`.", scope.as_str()),
+                ));
+            }
+            asked.into_iter().collect()
+        }
+    };
+    let (campaign, player) = narrowed_to(&app, &caller, campaign.as_deref(), player_id.as_deref()).await?;
+    let ttl = ttl_seconds.unwrap_or(TOKEN_SECONDS);
+    let narrowed = Narrowed { scope: scopes.to_text(), campaign, player };
+    let claims = Claims::of_token(&caller.key_prefix, caller.tenant_id(), narrowed, ttl);
+    let Some(key) = &body.idempotency else { return Reply::ok(&TokenView::of(&app, &claims)?) };
+    // Only the claims are stored, not the token. Signing them again gives the same token.
+    let kept = write(&app, &caller, Some(key), async |_| Reply::ok(&claims)).await?;
+    let claims: Claims = serde_json::from_slice(&kept.body).map_err(Error::internal)?;
+    if claims.sub != caller.key_prefix {
+        return Err(Error::new(Code::IdempotencyKeyReused, "This Idempotency-Key was used with another API key."));
+    }
+    Ok(Reply { replayed: kept.replayed, ..Reply::ok(&TokenView::of(&app, &claims)?)? })
+}
+
+impl TokenView {
+    fn of(app: &Edge, claims: &Claims) -> Result<Self> {
+        Ok(Self {
+            access_token: app.tokens.sign(claims)?,
+            token_type: "Bearer",
+            expires_in: claims.exp - claims.iat,
+            scope: claims.scope.clone(),
+        })
+    }
+}
+
+async fn narrowed_to(
+    app: &Edge,
+    caller: &Caller,
+    campaign: Option<&str>,
+    player: Option<&str>,
+) -> Result<(Option<Uuid>, Option<Uuid>)> {
+    let unknown =
+        |pointer: &str, what: &str| Error::invalid(pointer, "unknown_reference", format!("There is no such {what}."));
+    let Some(campaign) = campaign else {
+        return match player {
+            None => Ok((None, None)),
+            Some(_) => Err(Error::invalid("/campaign", "required", "A token for a player also needs `campaign`.")),
+        };
+    };
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await.map_err(|e| match e.code {
+        Code::NotFound => unknown("/campaign", "campaign"),
+        _ => e,
+    })?;
+    let Some(player) = player else { return Ok((Some(campaign), None)) };
+    let player = crate::auth::player::id(&tx, campaign, player).await?;
+    Ok((Some(campaign), Some(player)))
+}
+
+/// Lists the tenant's keys.
+#[utoipa::path(tag = "auth", operation_id = "list_api_keys", params(crate::http::paging::ListParams),
+    responses((status = 200, body = Items<KeyView>), (status = "default", body = Problem)))]
+#[get("/api-keys")]
+pub async fn list_keys(
+    app: web::Data<Edge>,
+    caller: Caller,
+    page: Page<crate::http::paging::NoFilter>,
+) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    Reply::ok(&service::list(&tx, &page).await?)
+}
+
+/// Creates a key with some of the caller's own scopes.
+///
+/// Only this answer shows the key. A replayed answer does not.
+#[utoipa::path(tag = "auth", operation_id = "create_api_key", request_body = KeyInput,
+    responses((status = 201, body = KeyView), (status = "default", body = Problem)))]
+#[post("/api-keys")]
+pub async fn create_key(app: web::Data<Edge>, caller: Caller, body: Body<KeyInput>) -> Result<Reply> {
+    let key = body.idempotency.as_ref();
+    match service::create(&app, &caller, body.value, key).await? {
+        Some(view) => view.made(),
+        None => answered(&app, &caller, key).await?.ok_or_else(in_flight),
+    }
+}
+
+/// Reads one key, by id or prefix.
+#[utoipa::path(tag = "auth", operation_id = "get_api_key", params(("x" = String, Path, description = "Id or prefix")),
+    responses((status = 200, body = KeyView), (status = "default", body = Problem)))]
+#[get("/api-keys/{x}")]
+pub async fn get_key(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let view = service::get(&tx, &path).await?;
+    Ok(Reply::ok(&view)?.versioned(view.version))
+}
+
+/// The members of a key that can be changed.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct KeyChange {
+    #[garde(length(chars, max = 200))]
+    name: String,
+    #[garde(length(min = 1))]
+    scopes: BTreeSet<Scope>,
+}
+
+/// Renames a key or changes its scopes.
+#[utoipa::path(tag = "auth", operation_id = "update_api_key", params(("x" = String, Path, description = "Id or prefix")),
+    request_body(content = KeyChange, content_type = "application/merge-patch+json"),
+    responses((status = 200, body = KeyView), (status = "default", body = Problem)))]
+#[patch("/api-keys/{x}")]
+pub async fn patch_key(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<Value>,
+) -> Result<Reply> {
+    let reply = crate::http::write(&app, &caller, None, async |tx| {
+        let current = service::find(tx, &path).await?;
+        etag::check(&request, current.version)?;
+        let shown = serde_json::to_value(&current).map_err(Error::internal)?;
+        let read_only =
+            ["id", "prefix", "expires_at", "revoked_at", "last_used_at", "created_at", "updated_at", "version", "key"];
+        let change: KeyChange = crate::http::bounds::read(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
+        validate::check(&change)?;
+        service::may_give(&caller, &change.scopes)?;
+        let names: Vec<&str> = change.scopes.iter().map(|s| s.as_str()).collect();
+        let row = sqlx::query("UPDATE api_key SET name = $3, scopes = $4 WHERE tenant_id = $1 AND id = $2 RETURNING *")
+            .bind(tx.tenant())
+            .bind(current.id)
+            .bind(&change.name)
+            .bind(&names)
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
+        let view = KeyView::of(&row)?;
+        Ok(Reply::ok(&view)?.versioned(view.version))
+    })
+    .await?;
+    app.keys.forget();
+    Ok(reply)
+}
+
+/// Revokes a key.
+///
+/// Within a second, neither the key nor its tokens are accepted. Its record stays.
+#[utoipa::path(tag = "auth", operation_id = "delete_api_key", params(("x" = String, Path, description = "Id or prefix")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/api-keys/{x}")]
+pub async fn delete_key(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<Reply> {
+    let reply = crate::http::write(&app, &caller, None, async |tx| {
+        service::revoke(tx, &Expected::by(&request), &path).await?;
+        Ok(Reply::no_content())
+    })
+    .await?;
+    app.keys.forget();
+    Ok(reply)
+}

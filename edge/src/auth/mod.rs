@@ -1,0 +1,11 @@
+//! How a request becomes a [`Caller`](crate::caller::Caller), and the routes for keys and tokens.
+//!
+//! [`gate`] is the middleware that checks the credential, the limits, the campaign, the player and the scope before any
+//! handler runs. Nothing else in the server reads an Authorization header.
+
+pub mod gate;
+pub mod http;
+pub mod player;
+pub mod player_link;
+pub mod service;
+pub mod whoami;

@@ -1,0 +1,183 @@
+//! Request bodies: limited in size, JSON, without NUL characters. An error points at what is wrong.
+
+use std::{any::TypeId, time::Duration};
+
+use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, error::PayloadError, http::header, web};
+use futures_util::{StreamExt, future::LocalBoxFuture};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::time::timeout;
+use utoipa::ToSchema;
+
+use super::{bounds, idempotency::IdempotencyKey, misfit};
+use crate::{admission, caller::Caller, connections::took_too_long, state::Edge};
+use base::{
+    error::{Code, Error, FieldError, Result},
+    json::{self, Named, escape},
+};
+
+/// The largest JSON body in bytes, unless a route sets another limit.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// A JSON body read as `T`. It may be empty only if the route takes no body. With `NUL`, its strings may contain NUL
+/// characters; such a route must not store them.
+pub struct Body<T, const BYTES_MAX: usize = BODY_BYTES_MAX, const NUL: bool = false> {
+    pub value: T,
+    /// The client's `Idempotency-Key`, bound to this body.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+/// The body of a route that takes none: it must be empty or `{}`.
+#[derive(serde::Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoBody {}
+
+impl<T, const BYTES_MAX: usize, const NUL: bool> FromRequest for Body<T, BYTES_MAX, NUL>
+where
+    T: DeserializeOwned + ToSchema + 'static,
+{
+    type Error = Error;
+    type Future = LocalBoxFuture<'static, Result<Self>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, mut payload) = (request.clone(), payload.take());
+        Box::pin(async move {
+            let bytes = read(&request, &mut payload, BYTES_MAX).await?;
+            let idempotency = IdempotencyKey::from_request(&request, &Sha256::digest(&bytes))?;
+            let value = match bytes.is_empty() {
+                // A forgotten body must not be taken for an empty object.
+                true if TypeId::of::<T>() != TypeId::of::<NoBody>() => {
+                    return Err(Error::new(Code::BadRequest, "This route needs a JSON body. An empty object is `{}`."));
+                }
+                true => Value::Object(serde_json::Map::default()),
+                false => parse(&request, &bytes, NUL)?,
+            };
+            // serde would read an array as a struct, its items in the order of the fields. We accept members by name
+            // only.
+            if !value.is_object() && TypeId::of::<T>() != TypeId::of::<Value>() {
+                return Err(Error::invalid("", "invalid_value", "The body must be a JSON object."));
+            }
+            // The limits of a merge patch are checked on the patched document, by the caller.
+            if TypeId::of::<T>() != TypeId::of::<Value>() {
+                bounds::check::<T>(&value)?;
+            }
+            Ok(Self { value: bounds::typed(value)?, idempotency })
+        })
+    }
+}
+
+/// Reads a body of at most `bytes_max` bytes.
+///
+/// # Errors
+/// - `payload_too_large`
+/// - `unsupported_media_type` for an encoded body
+/// - `bad_request` for a body that ends early
+/// - `request_timeout` for a body that takes too long
+/// - `unavailable` when the server has no room for it
+pub async fn read(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<web::BytesMut> {
+    if request.headers().get(header::CONTENT_ENCODING).is_some_and(|e| e != "identity") {
+        return Err(Error::new(Code::UnsupportedMediaType, "Send the body without a content encoding."));
+    }
+    let too_large =
+        || Error::new(Code::PayloadTooLarge, format!("The body of this route may have at most {bytes_max} bytes."));
+    received(request, payload, bytes_max, too_large).await
+}
+
+/// How long we wait for the next part of a body before the request gives up its place until the rest has arrived.
+const AT_HAND: Duration = Duration::from_millis(20);
+
+/// Reads the bytes of a body and reserves room for them until the request is answered.
+///
+/// # Errors
+/// As for [`read`]. `too_large` makes the error for a body of more than `bytes_max` bytes.
+pub async fn received(
+    request: &HttpRequest,
+    payload: &mut Payload,
+    bytes_max: usize,
+    too_large: impl Fn() -> Error,
+) -> Result<web::BytesMut> {
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|n| n > bytes_max) {
+        return Err(too_large());
+    }
+    let app = request.app_data::<web::Data<Edge>>().cloned().ok_or_else(|| Error::internal("no application state"))?;
+    let tenant = request.extensions().get::<Caller>().map(Caller::tenant_id);
+    let mut room = app.admission.body(tenant);
+    room.grow(announced.unwrap_or(0))?;
+    let mut bytes = web::BytesMut::with_capacity(announced.unwrap_or(0).min(64 * 1024));
+    let mut is_out = false;
+    loop {
+        let chunk = match timeout(AT_HAND, payload.next()).await {
+            Ok(chunk) => chunk,
+            Err(_) => {
+                admission::step_out();
+                is_out = true;
+                payload.next().await
+            }
+        };
+        let Some(chunk) = chunk else { break };
+        let chunk = chunk.map_err(|e| broken(&e))?;
+        if bytes.len() + chunk.len() > bytes_max {
+            return Err(too_large());
+        }
+        room.grow(bytes.len() + chunk.len())?;
+        bytes.extend_from_slice(&chunk);
+    }
+    if is_out {
+        app.admission.come_back(request.method(), request.path())?;
+    }
+    request.extensions_mut().insert(room);
+    Ok(bytes)
+}
+
+/// Why a body could not be read to its end.
+pub fn broken(error: &PayloadError) -> Error {
+    if took_too_long(error) {
+        return Error::new(Code::RequestTimeout, "The body did not arrive in time.");
+    }
+    Error::new(Code::BadRequest, "The body ended early.").with_cause(error.to_string())
+}
+
+fn parse(request: &HttpRequest, bytes: &[u8], nul: bool) -> Result<Value> {
+    let media = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence != "application/json" && essence != "application/merge-patch+json" {
+        return Err(Error::new(Code::UnsupportedMediaType, "Send `Content-Type: application/json`."));
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| Error::new(Code::BadRequest, "The body is not UTF-8."))?;
+    if nul { json::read_unkept("The body", text) } else { json::read("The body", text) }
+}
+
+/// Reads `value` as `T`. If `T` has a schema, use [`bounds::typed`] instead: it reports everything that does not fit.
+///
+/// # Errors
+/// `validation_failed` with a pointer to the first value that does not fit.
+pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T> {
+    serde_path_to_error::deserialize(Named(value)).map_err(|e| {
+        let mut pointer = String::new();
+        for segment in e.path() {
+            use serde_path_to_error::Segment;
+            match segment {
+                Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+                Segment::Map { key } => pointer.push_str(&format!("/{}", escape(key))),
+                Segment::Enum { variant } => pointer.push_str(&format!("/{}", escape(variant))),
+                Segment::Unknown => {}
+            }
+        }
+        let message = e.into_inner().to_string();
+        let quoted = message.split('`').nth(1).map(ToOwned::to_owned).unwrap_or_default();
+        let code = if message.starts_with("unknown field") {
+            if !pointer.ends_with(&format!("/{}", escape(&quoted))) {
+                pointer.push_str(&format!("/{}", escape(&quoted)));
+            }
+            "unknown_field"
+        } else if message.starts_with("missing field") {
+            pointer.push_str(&format!("/{}", escape(&quoted)));
+            "required"
+        } else {
+            "invalid_value"
+        };
+        Error::validation(vec![FieldError { pointer, code: code.into(), message: misfit::in_words(&message) }])
+    })
+}

@@ -1,0 +1,99 @@
+//! The door: a request that finds no free place is rejected before anything else is done for it.
+//!
+//! The door stands in front of the routes and all middleware. So a server under far too much load spends its time on
+//! the requests that it has begun. An accepted request carries its [`crate::admission::Place`] to [`super::observe`].
+
+use std::{sync::LazyLock, time::Duration};
+
+use actix_http::{HttpMessage, Request, Response};
+use actix_service::Service;
+use actix_web::{
+    body::BoxBody,
+    dev::ServiceResponse,
+    http::{
+        StatusCode,
+        header::{self, HeaderMap, HeaderName, HeaderValue},
+    },
+};
+use futures_util::StreamExt;
+use tokio::time::{Instant, timeout};
+
+use super::observe::count;
+use crate::state::Edge;
+use base::request_id::RequestId;
+use base::{
+    error::{Error, Problem},
+    rate::Rate,
+};
+
+/// We read the body of a rejected request up to this size and for this long; otherwise its connection would be lost.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+const BODY_WAIT: Duration = Duration::from_millis(20);
+
+/// The rate limit headers for a caller whom the server has not identified yet.
+static UNLIMITED: LazyLock<(HeaderValue, HeaderValue)> = LazyLock::new(|| {
+    let (policy, state) = Rate::unlimited("requests").headers();
+    let value = |text: String| HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""));
+    (value(policy), value(state))
+});
+
+/// Lets a request in or rejects it.
+pub fn enter<S>(
+    app: &Edge,
+    request: Request,
+    inside: &S,
+) -> impl Future<Output = Result<Response<BoxBody>, S::Error>> + use<S>
+where
+    S: Service<Request, Response = ServiceResponse<BoxBody>>,
+{
+    let entered = match app.admission.enter(request.method(), request.path()) {
+        Ok(place) => {
+            request.extensions_mut().insert(place);
+            Ok(inside.call(request))
+        }
+        Err(busy) => Err(refuse(request, busy, Instant::now())),
+    };
+    async move {
+        match entered {
+            Ok(inside) => inside.await.map(Response::from),
+            Err(refused) => Ok(refused.await),
+        }
+    }
+}
+
+/// The answer to a rejected request.
+async fn refuse(mut request: Request, busy: Error, started: Instant) -> Response<BoxBody> {
+    let id = RequestId::from_header(request.headers().get("x-request-id").map(HeaderValue::as_bytes));
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|bytes| (1..=BODY_BYTES_MAX).contains(&bytes)) {
+        let mut payload = request.take_payload();
+        let _ = timeout(BODY_WAIT, async { while payload.next().await.is_some() {} }).await;
+    }
+    let status = StatusCode::from_u16(busy.code.status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+    count(request.method(), "refused", status, started);
+    let body = serde_json::to_vec(&Problem::of(&busy, &id.to_string())).unwrap_or_default();
+    let mut answer = Response::with_body(status, BoxBody::new(body));
+    headers(answer.headers_mut(), &busy, &id, request.path());
+    answer
+}
+
+/// Sets the headers that every answer has, with the values for an unidentified caller.
+fn headers(headers: &mut HeaderMap, busy: &Error, id: &RequestId, path: &str) {
+    let mut give = |name: HeaderName, value: &'static str| {
+        headers.insert(name, HeaderValue::from_static(value));
+    };
+    give(header::CONTENT_TYPE, "application/problem+json");
+    give(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    if path.starts_with("/v1") {
+        give(header::CACHE_CONTROL, "private, no-store");
+    }
+    let (policy, state) = &*UNLIMITED;
+    headers.insert(HeaderName::from_static("ratelimit-policy"), policy.clone());
+    headers.insert(HeaderName::from_static("ratelimit"), state.clone());
+    if let Some(seconds) = busy.retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
+        headers.insert(HeaderName::from_static("x-request-id"), id);
+    }
+}

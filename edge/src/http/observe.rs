@@ -1,0 +1,211 @@
+//! The outermost middleware: request ids, problem bodies, common headers, metrics, the access log.
+
+use std::{borrow::Cow, rc::Rc};
+
+use actix_web::{
+    HttpMessage, HttpResponse,
+    body::{BoxBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::{Method, StatusCode, header},
+    middleware::Next,
+    web,
+};
+use tokio::time::Instant;
+
+use super::{cors, held};
+use crate::{
+    admission::{self, Place},
+    caller::{
+        Caller,
+        access::{self, Access},
+    },
+    connections::{self, Line, Work},
+    panics::{self, Panicked},
+    state::Edge,
+};
+use base::request_id::RequestId;
+use base::{
+    error::{Code, Error, Problem},
+    metrics,
+    rate::Rate,
+};
+
+/// Wraps one request.
+///
+/// # Errors
+/// None of its own; those of the inner service.
+pub async fn observe<B: MessageBody + 'static>(
+    mut request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
+    let started = Instant::now();
+    let id = RequestId::from_header(request.headers().get("x-request-id").map(header::HeaderValue::as_bytes));
+    request.extensions_mut().insert(id.clone());
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let place = request.extensions_mut().remove::<Place>().unwrap_or_default();
+    let work = begun(&mut request);
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let answered = panics::caught("a request", async {
+        if method != Method::OPTIONS || origin.is_none() {
+            return next.call(request).await.map(ServiceResponse::map_into_boxed_body);
+        }
+        let answer = match request.app_data::<web::Data<Edge>>().cloned() {
+            Some(app) => cors::preflight(&app, &request).await,
+            None => HttpResponse::NoContent().finish(),
+        };
+        Ok(request.into_response(answer))
+    });
+    let mut response = match admission::at(place, answered).await {
+        Ok(answered) => answered?,
+        Err(Panicked) => {
+            held::released().await;
+            let route = access::fitting(method.as_str(), uri.path()).map_or("unmatched", |access| access.path);
+            count(&method, route, StatusCode::INTERNAL_SERVER_ERROR, started);
+            tracing::error!(request_id = %id, method = %method, route, "a request panicked");
+            return Err(panics::answer(&id));
+        }
+    };
+    // An error could reveal dice. Nobody may see it before these dice are recorded as spent.
+    held::released().await;
+    if response.response().error().is_some() || response.status().as_u16() == 404 {
+        response = with_problem(response, &id);
+    }
+    finish_headers(&mut response, &id, origin.as_ref());
+    record(&response, &id, started);
+    Ok(response.map_body(|_, body| connections::until_it_ends(body, work)))
+}
+
+/// Registers the request as work of its connection. Its body must arrive in time, whoever reads it.
+fn begun(request: &mut ServiceRequest) -> Option<Work> {
+    let work = request.conn_data::<Rc<Line>>().map(Line::work)?;
+    let has_body =
+        [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].iter().any(|h| request.headers().contains_key(h));
+    if has_body && let Some(app) = request.app_data::<web::Data<Edge>>() {
+        let within = app.connection_limits.body_timeout;
+        let payload = request.take_payload();
+        request.set_payload(work.timely(payload, within));
+    }
+    Some(work)
+}
+
+/// The rate limit that rejected a request.
+struct Refused(Rate);
+
+/// Gives an error its problem body and the headers of its code.
+fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
+    let status = response.status().as_u16();
+    let other;
+    let error = match response.response().error() {
+        Some(e) => match e.as_error::<Error>() {
+            Some(ours) => ours,
+            None => {
+                other = match status {
+                    404 => Error::not_found("page"),
+                    405 => Error::new(Code::MethodNotAllowed, "This path does not accept this method."),
+                    400..500 => Error::new(Code::BadRequest, "The request is malformed."),
+                    _ => Error::internal(e.to_string()),
+                };
+                &other
+            }
+        },
+        None => return response,
+    };
+    if error.code.status() >= 500 {
+        let (code, cause) = (error.code.as_str(), error.cause().map(ToString::to_string));
+        match error.code {
+            Code::Internal => tracing::error!(request_id = %id, code, detail = %error.detail, cause, "request failed"),
+            // Caused by something else, or returned on purpose.
+            _ => tracing::warn!(request_id = %id, code, detail = %error.detail, cause, "request failed"),
+        }
+    }
+    if let Some(limit) = error.limit {
+        response.request().extensions_mut().insert(Refused(limit));
+    }
+    let answer = problem(error, id);
+    response.into_response(answer)
+}
+
+/// The response for an error.
+fn problem(error: &Error, id: &RequestId) -> HttpResponse {
+    let body = serde_json::to_vec(&Problem::of(error, &id.to_string())).unwrap_or_default();
+    let mut answer = HttpResponse::build(StatusCode::from_u16(error.code.status()).unwrap_or_default());
+    answer.content_type("application/problem+json");
+    if let Some(seconds) = error.retry_after_seconds {
+        answer.insert_header((header::RETRY_AFTER, seconds.to_string()));
+    }
+    if let Some(allow) = &error.allow {
+        answer.insert_header((header::ALLOW, allow.as_str()));
+    }
+    if error.code == Code::Unauthenticated {
+        answer.insert_header((header::WWW_AUTHENTICATE, "Bearer realm=\"tavernkeep\", error=\"invalid_token\""));
+    }
+    if error.code == Code::UnsupportedMediaType {
+        answer.insert_header(("accept-patch", "application/merge-patch+json, application/json"));
+    }
+    answer.body(body)
+}
+
+fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option<&header::HeaderValue>) {
+    let rate = response.request().extensions().get::<Rate>().copied().unwrap_or_else(|| Rate::unlimited("requests"));
+    let refused = response.request().extensions().get::<Refused>().map(|Refused(limit)| *limit);
+    let caller = response.request().extensions().get::<Caller>().cloned();
+    let is_api = response.request().path().starts_with("/v1");
+    let headers = response.headers_mut();
+    let (mut policy, mut state) = rate.headers();
+    if let Some(limit) = refused.filter(|limit| limit.policy != rate.policy) {
+        let (its_policy, its_state) = limit.headers();
+        policy.push_str(&format!(", {its_policy}"));
+        state.push_str(&format!(", {its_state}"));
+    }
+    for (name, value) in [("x-request-id", id.to_string()), ("ratelimit-policy", policy), ("ratelimit", state)] {
+        if let Ok(value) = header::HeaderValue::from_str(&value) {
+            headers.insert(header::HeaderName::from_static(name), value);
+        }
+    }
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, header::HeaderValue::from_static("nosniff"));
+    if is_api && !headers.contains_key(header::CACHE_CONTROL) {
+        let value = if headers.contains_key(header::ETAG) { "private, no-cache" } else { "private, no-store" };
+        headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static(value));
+    }
+    if let (Some(origin), Some(caller)) = (origin, caller) {
+        cors::expose(headers, origin, &caller.tenant.origins);
+    }
+}
+
+/// Counts an answer in the metrics. Returns the method as metrics name it, and how long the answer took.
+pub(super) fn count<'m>(method: &'m Method, route: &str, status: StatusCode, started: Instant) -> (&'m str, f64) {
+    let seconds = started.elapsed().as_secs_f64();
+    let method = match method.as_str() {
+        m @ ("GET" | "POST" | "PATCH" | "PUT" | "DELETE" | "OPTIONS" | "HEAD") => m,
+        _ => "other",
+    };
+    metrics::REQUESTS.with_label_values(&[method, route, status.as_str()]).inc();
+    metrics::REQUEST_SECONDS.with_label_values(&[route]).observe(seconds);
+    (method, seconds)
+}
+
+fn record(response: &ServiceResponse, id: &RequestId, started: Instant) {
+    let request = response.request();
+    // The gate has already matched most routes; only the few outside it are matched here.
+    let known = request.extensions().get::<&'static Access>().map(|a| a.path);
+    let route = match known {
+        Some(path) => Cow::Borrowed(path),
+        None => request.match_pattern().map_or(Cow::Borrowed("unmatched"), Cow::Owned),
+    };
+    let route: &str = &route;
+    let status = response.status();
+    let (method, seconds) = count(request.method(), route, status, started);
+    if status.as_u16() == 429 {
+        metrics::RATE_LIMITED.inc();
+    }
+    let ms = seconds * 1000.0;
+    if matches!(status.as_u16(), 401 | 403) {
+        let by = request.extensions().get::<Caller>().map(|caller| caller.actor().signature());
+        return tracing::info!(request_id = %id, method, route, status = status.as_u16(), ms, by, "refused");
+    }
+    if status.is_success() && method == "GET" {
+        tracing::debug!(request_id = %id, method, route, status = status.as_u16(), ms, "answered");
+    } else {
+        tracing::info!(request_id = %id, method, route, status = status.as_u16(), ms, "answered");
+    }
+}

@@ -1,0 +1,139 @@
+//! What every handler can reach of this layer.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, OnceLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use actix_web::HttpRequest;
+use moka::future::Cache;
+use uuid::Uuid;
+
+use crate::{
+    admission::{Admission, AdmissionSettings},
+    caller::{jwt::Tokens, keys::Keys},
+    client::Proxies,
+    connections::{ConnectionSettings, Connections},
+    limits::Limits,
+    models::Models,
+    passwords::Passwords,
+};
+use base::{error::Result, secrets::Secrets, stored::Columns};
+use db::{feeds::Feeds, pool::Pool};
+
+/// What the layers above are told, because their memory and their work depend on rows that lower layers change.
+pub trait Above: Send + Sync {
+    /// Cancels a turn that runs in this process.
+    fn cancel(&self, turn: Uuid);
+    /// Forgets everything that was kept in memory of a tenant's world.
+    fn forget(&self, tenant: Uuid);
+}
+
+/// The parts that the program makes.
+pub struct Parts {
+    pub pool: Pool,
+    pub secrets: Secrets,
+    pub models: Models,
+    pub proxies: Proxies,
+    pub connections: ConnectionSettings,
+    pub admission: AdmissionSettings,
+}
+
+/// The state of this layer. Each layer above has a state of its own, which dereferences to the one below.
+pub struct Edge {
+    pub pool: Pool,
+    pub keys: Keys,
+    pub tokens: Tokens,
+    pub secrets: Secrets,
+    pub limits: Limits,
+    pub admission: Admission,
+    pub connections: Arc<Connections>,
+    pub connection_limits: ConnectionSettings,
+    pub proxies: Proxies,
+    pub llm: Models,
+    pub feeds: Feeds,
+    pub passwords: Passwords,
+    above: OnceLock<Weak<dyn Above>>,
+    origins: Cache<(), Arc<Vec<String>>>,
+    stopping: AtomicBool,
+}
+
+impl Edge {
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let Parts { pool, secrets, models, proxies, connections, admission } = parts;
+        Self {
+            keys: Keys::new(pool.clone()),
+            tokens: Tokens::new(&secrets),
+            limits: Limits::default(),
+            admission: Admission::new(&admission),
+            connections: Arc::default(),
+            connection_limits: connections,
+            proxies,
+            llm: models,
+            feeds: Feeds::default(),
+            passwords: Passwords::default(),
+            above: OnceLock::new(),
+            origins: Cache::builder().max_capacity(1).time_to_live(Duration::from_secs(5)).build(),
+            stopping: AtomicBool::new(false),
+            pool,
+            secrets,
+        }
+    }
+
+    /// Names the layer above, once.
+    pub fn tell(&self, above: Weak<dyn Above>) {
+        let _ = self.above.set(above);
+    }
+
+    /// Cancels a turn that runs in this process. Other servers learn of it from the database.
+    pub fn cancel(&self, turn: Uuid) {
+        if let Some(above) = self.above.get().and_then(Weak::upgrade) {
+            above.cancel(turn);
+        }
+    }
+
+    /// Forgets everything that this process keeps in memory of a tenant's world.
+    pub fn forget(&self, tenant: Uuid) {
+        if let Some(above) = self.above.get().and_then(Weak::upgrade) {
+            above.forget(tenant);
+        }
+    }
+
+    /// Whether the server is shutting down and should get no more work.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Begins to shut down: readiness fails from now on, and feeds end.
+    pub fn close(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.feeds.close();
+    }
+
+    /// The address of the client that sent a request.
+    #[must_use]
+    pub fn client(&self, request: &HttpRequest) -> IpAddr {
+        self.proxies.client(request.peer_addr(), request.headers())
+    }
+
+    /// The allowed origins of all tenants, at most five seconds old; empty if the database cannot be reached.
+    pub async fn origins(&self) -> Arc<Vec<String>> {
+        let load = async {
+            let rows = sqlx::query("SELECT * FROM all_origins() AS origin")
+                .fetch_all(&mut *self.pool.acquire().await?)
+                .await?;
+            rows.iter().map(|row| row.read("origin")).collect::<Result<Vec<String>>>().map(Arc::new)
+        };
+        if let Some(known) = self.origins.get(&()).await {
+            return known;
+        }
+        // This future is large and part of every request's future, so box it.
+        Box::pin(self.origins.try_get_with((), load)).await.unwrap_or_default()
+    }
+}

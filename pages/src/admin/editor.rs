@@ -1,0 +1,292 @@
+//! The extractors of the pages' handlers. They prove that somebody is signed in and may see the page, and that one of
+//! our pages sent the form.
+
+use std::{future::Future, pin::Pin};
+
+use actix_web::{
+    FromRequest, HttpMessage, HttpRequest, HttpResponse,
+    cookie::{Cookie, SameSite, time::Duration},
+    dev::Payload,
+    http::StatusCode,
+    web,
+};
+use askama::Template;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use entity::campaign;
+
+use super::{
+    asked_for, frame,
+    frame::{Frame, Shown, Tab},
+    html, is_htmx, kept, see,
+    submitted::Submitted,
+};
+use ai::planner::state::PlannerState;
+use base::{
+    error::{Code, Error, Result},
+    request_id::RequestId,
+};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::{Caller, CallerParts, Scope},
+    http::resource::{self, Ref},
+    limits::Class,
+    users::{
+        Role,
+        sessions::{self, SESSION_SECONDS, Secret, User},
+    },
+};
+use world::campaigns::Campaigns;
+
+/// A signed-in user at a page that they may use, with the form that they sent.
+pub struct Editor {
+    pub app: web::Data<PlannerState>,
+    pub request: HttpRequest,
+    pub user: User,
+    pub tenant_name: String,
+    pub role: Role,
+    /// For the services this is the same as an API key with the role's scopes. The journal records the user.
+    pub caller: Caller,
+    /// The submitted form; its token is checked.
+    pub form: Submitted,
+    pub(super) secret: Secret,
+}
+
+/// The same in a campaign that exists and belongs to the tenant.
+pub struct InCampaign {
+    editor: Editor,
+    pub campaign: campaign::Model,
+}
+
+impl std::ops::Deref for InCampaign {
+    type Target = Editor;
+    fn deref(&self) -> &Editor {
+        &self.editor
+    }
+}
+
+impl FromRequest for Editor {
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, mut payload) = (request.clone(), payload.take());
+        Box::pin(async move { Self::prove(request, &mut payload).await })
+    }
+}
+
+impl FromRequest for InCampaign {
+    type Error = Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self>>>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let (request, mut payload) = (request.clone(), payload.take());
+        Box::pin(async move {
+            let editor = Editor::prove(request, &mut payload).await?;
+            let tx = editor.read().await?;
+            let campaign =
+                resource::find::<Campaigns>(&tx, &editor.caller, None, &Ref::parse(editor.path("c"))).await?;
+            drop(tx);
+            Ok(Self { editor, campaign })
+        })
+    }
+}
+
+impl Editor {
+    async fn prove(request: HttpRequest, payload: &mut Payload) -> Result<Self> {
+        let page = request.match_pattern().and_then(|pattern| asked_for(request.method().as_str(), &pattern));
+        let page = page.ok_or_else(|| Error::not_found("page"))?;
+        // No name contains a NUL character, and PostgreSQL does not accept one in a query.
+        if request.uri().path().contains("%00") {
+            return Err(Error::not_found("page"));
+        }
+        let app = app_of(&request)?;
+        let Some((secret, user)) = who(&app, &request).await? else {
+            kept::leave(&request, payload).await;
+            return Err(Error::new(Code::Unauthenticated, "Sign in."));
+        };
+        let nowhere =
+            || Error::new(Code::Forbidden, "You no longer belong to any tenant. Ask the person who invited you.");
+        let place = user.place.clone().ok_or_else(nowhere)?;
+        if place.tenant.settings.second_factor_required && !user.has_second_factor && !page.is_own_account() {
+            return Err(Error::new(
+                Code::SecondFactorNeeded,
+                "This tenant requires a second factor. Set one up in your account.",
+            ));
+        }
+        let caller = Caller::new(CallerParts {
+            tenant: place.tenant,
+            key: None,
+            user: Some(user.id),
+            key_prefix: String::new(),
+            scopes: place.role.scopes(),
+            campaign: None,
+            player: None,
+            is_token: false,
+            token_until: None,
+            visit: None,
+            request: RequestId::of(&request),
+        });
+        let rate = app.limits.check(&caller.tenant, Class::Requests);
+        request.extensions_mut().insert(rate);
+        rate.allowed("requests")?;
+        if !page.scopes().all(|scope| caller.scopes.has(scope)) {
+            let why = format!("The role {} may not use this page. Ask an owner for another role.", place.role.as_str());
+            return Err(Error::new(Code::Forbidden, why));
+        }
+        let form = Submitted::read(&request, payload, Some(&secret), page.holds).await?;
+        Ok(Self { app, request, user, tenant_name: place.tenant_name, role: place.role, caller, form, secret })
+    }
+
+    /// A part of the path, such as `{c}` or `{x}`.
+    #[must_use]
+    pub fn path(&self, name: &str) -> &str {
+        self.request.match_info().get(name).unwrap_or_default()
+    }
+
+    /// Whether the user's role has a scope. Pages hide what the user may not do.
+    #[must_use]
+    pub fn may(&self, scope: Scope) -> bool {
+        self.caller.scopes.has(scope)
+    }
+
+    /// A transaction that reads the tenant's rows.
+    ///
+    /// # Errors
+    /// `unavailable`.
+    pub async fn read(&self) -> Result<TenantTx> {
+        TenantTx::read(&self.app.pool, self.caller.tenant_id()).await
+    }
+
+    /// The frame of a page outside of a campaign.
+    #[must_use]
+    pub fn frame(&self, title: &str, tab: Tab) -> Frame {
+        Frame::new(self, None, title, tab)
+    }
+
+    /// Renders a page, or the block of it that htmx asks for.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be rendered.
+    pub fn show(&self, page: &impl Shown) -> Result<HttpResponse> {
+        self.show_with(StatusCode::OK, page)
+    }
+
+    /// The same for a form that has errors (`422`).
+    ///
+    /// # Errors
+    /// `internal` if it cannot be rendered.
+    pub fn show_again(&self, page: &impl Shown) -> Result<HttpResponse> {
+        self.show_with(StatusCode::UNPROCESSABLE_ENTITY, page)
+    }
+
+    /// The same with another status.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be rendered.
+    pub fn show_with(&self, status: StatusCode, page: &impl Shown) -> Result<HttpResponse> {
+        if is_htmx(&self.request) {
+            let target = self.request.headers().get("hx-target").and_then(|v| v.to_str().ok()).unwrap_or_default();
+            return Ok(html(status, page.block(target).map_err(Error::internal)?));
+        }
+        let mut answer = html(status, page.render().map_err(Error::internal)?);
+        if self.request.cookie(frame::MESSAGE_COOKIE).is_some() {
+            // The message was shown once.
+            let gone = cookie(&self.request, frame::MESSAGE_COOKIE, String::new(), "/admin", 0);
+            answer.add_cookie(&gone).map_err(|e| Error::internal(e.to_string()))?;
+        }
+        Ok(answer)
+    }
+
+    /// Renders a fragment for htmx requests that need nothing else.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be rendered.
+    pub fn piece(&self, piece: &impl Template) -> Result<HttpResponse> {
+        Ok(html(StatusCode::OK, piece.render().map_err(Error::internal)?))
+    }
+
+    /// Redirects the browser, with a message about what was done.
+    #[must_use]
+    pub fn done(&self, path: &str, message: &str) -> HttpResponse {
+        let mut answer = if is_htmx(&self.request) {
+            HttpResponse::Ok()
+                .insert_header(("hx-redirect", path))
+                .insert_header(("cache-control", "no-store"))
+                .finish()
+        } else {
+            see(path)
+        };
+        let message =
+            cookie(&self.request, frame::MESSAGE_COOKIE, BASE64_URL_SAFE_NO_PAD.encode(message), "/admin", 60);
+        // Without its message the redirect is still right.
+        let _ = answer.add_cookie(&message);
+        answer
+    }
+}
+
+impl InCampaign {
+    /// The frame of a page of the campaign.
+    #[must_use]
+    pub fn frame(&self, title: &str, tab: Tab) -> Frame {
+        Frame::new(&self.editor, Some(&self.campaign), title, tab)
+    }
+
+    /// The path of a page of the campaign: `at.url("npcs/new")`.
+    #[must_use]
+    pub fn url(&self, rest: &str) -> String {
+        campaign_url(&self.campaign, rest)
+    }
+}
+
+/// A campaign's path contains its slug, which is safe in a path.
+pub(super) fn campaign_url(campaign: &campaign::Model, rest: &str) -> String {
+    let path = format!("/admin/c/{}", campaign.slug);
+    if rest.is_empty() { path } else { format!("{path}/{rest}") }
+}
+
+/// The signed-in user, if there is one.
+async fn who(app: &PlannerState, request: &HttpRequest) -> Result<Option<(Secret, User)>> {
+    let Some(secret) = secret_of(request) else { return Ok(None) };
+    Ok(sessions::user(&app.pool, &secret).await?.map(|user| (secret, user)))
+}
+
+pub(super) fn app_of(request: &HttpRequest) -> Result<web::Data<PlannerState>> {
+    request.app_data::<web::Data<PlannerState>>().cloned().ok_or_else(|| Error::internal("no application state"))
+}
+
+fn is_secure(request: &HttpRequest) -> bool {
+    request.connection_info().scheme() == "https"
+}
+
+/// With this prefix, over TLS, a browser keeps the cookie from every other host and path.
+fn secret_cookie(request: &HttpRequest) -> &'static str {
+    if is_secure(request) { "__Host-tavernkeep" } else { "tavernkeep" }
+}
+
+/// The secret that the browser holds.
+pub(super) fn secret_of(request: &HttpRequest) -> Option<Secret> {
+    request.cookie(secret_cookie(request)).and_then(|cookie| Secret::parse(cookie.value()))
+}
+
+/// A cookie with a secret for the browser. Without a secret, the cookie removes the old one.
+pub(super) fn keep_secret(request: &HttpRequest, secret: Option<&Secret>) -> Cookie<'static> {
+    let value = secret.map(|s| s.reveal().to_owned()).unwrap_or_default();
+    let seconds = if secret.is_some() { i64::from(SESSION_SECONDS) } else { 0 };
+    cookie(request, secret_cookie(request), value, "/", seconds)
+}
+
+fn cookie(
+    request: &HttpRequest,
+    name: &'static str,
+    value: String,
+    path: &'static str,
+    seconds: i64,
+) -> Cookie<'static> {
+    Cookie::build(name, value)
+        .path(path)
+        .http_only(true)
+        .same_site(SameSite::Lax)
+        .secure(is_secure(request))
+        .max_age(Duration::seconds(seconds))
+        .finish()
+}

@@ -1,0 +1,94 @@
+//! Encounters, read-only: frontends run the fights.
+
+use actix_web::HttpResponse;
+use askama::Template;
+use serde_json::Value;
+
+use super::{Frame, InCampaign, Tab, list::ListPage, words};
+use crate::shown;
+use base::error::{Error, Result};
+use edge::http::{paging::Page, resource};
+use world::encounters::{self, EncounterFilter, Encounters};
+
+const ORDERS: &[(&str, &str)] = &[("-created_at", "newest first"), ("created_at", "oldest first")];
+const COLUMNS: &[&str] = &["State", "Round", "Participants", "Start, UTC"];
+
+/// The list, including ended encounters.
+pub async fn list(at: InCampaign) -> Result<HttpResponse> {
+    let query = super::query::as_asked(&at, "-created_at", &[("include_ended", "true")]);
+    let page = Page::<EncounterFilter>::parse(&query)?;
+    let tx = at.read().await?;
+    let found = resource::find_page::<Encounters>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
+    let mut shown = ListPage::new(&at, "Encounters", Tab::Encounters, "encounters");
+    shown.about = "Fights, present and past. Frontends and the game master run them.";
+    (shown.columns, shown.orders) = (COLUMNS, ORDERS);
+    for it in found.items {
+        let name = if it.name.is_empty() { "A fight".to_owned() } else { it.name };
+        let state = match it.outcome {
+            Some(outcome) => format!("{}: {outcome}", it.status),
+            None => it.status,
+        };
+        let cells =
+            vec![state, it.round.to_string(), it.participant_count.to_string(), super::list::moment(it.created_at)];
+        shown.add(&it.id.0.to_string(), name, cells);
+    }
+    shown.pages(&at, found.next_cursor.as_deref());
+    at.show(&shown)
+}
+
+#[derive(Template)]
+#[template(path = "admin/encounter.html", blocks = ["main"])]
+struct EncounterPage {
+    frame: Frame,
+    back: String,
+    name: String,
+    status: String,
+    round: i64,
+    fighters: Vec<Fighter>,
+}
+shown!(EncounterPage: as_main);
+
+struct Fighter {
+    name: String,
+    initiative: String,
+    hp: String,
+    armor_class: String,
+    status: String,
+    conditions: String,
+    is_enemy: bool,
+    has_turn: bool,
+}
+
+/// The present state of an encounter.
+pub async fn page(at: InCampaign) -> Result<HttpResponse> {
+    let id = uuid::Uuid::try_parse(at.path("x")).map_err(|_| Error::not_found("encounter"))?;
+    let tx = at.read().await?;
+    let view = encounters::veil::seen_by(&tx, at.campaign.id.0, id, &at.caller).await?;
+    let current = &view["current_participant_id"];
+    let fighters = view["participants"].as_array().into_iter().flatten().map(|p| Fighter {
+        name: words::shown(&p["name"]),
+        initiative: words::shown(&p["initiative"]),
+        hp: format!("{} of {}", words::shown(&p["hp"]), words::shown(&p["max_hp"])),
+        armor_class: words::shown(&p["armor_class"]),
+        status: words::shown(&p["status"]),
+        conditions: p["conditions"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|c| c.as_str().or_else(|| c["name"].as_str()).unwrap_or_default())
+            .collect::<Vec<_>>()
+            .join(", "),
+        is_enemy: p["is_enemy"] == Value::Bool(true),
+        has_turn: !current.is_null() && &p["id"] == current,
+    });
+    let name = words::shown(&view["name"]);
+    let name = if name.is_empty() { "A fight".to_owned() } else { name };
+    at.show(&EncounterPage {
+        frame: at.frame(&name, Tab::Encounters),
+        back: at.url("encounters"),
+        name,
+        status: words::shown(&view["status"]),
+        round: view["round"].as_i64().unwrap_or(0),
+        fighters: fighters.collect(),
+    })
+}

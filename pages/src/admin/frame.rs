@@ -1,0 +1,166 @@
+//! What surrounds every page: the navigation, the signed-in user, and the message about the last action.
+
+use askama::Template;
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use entity::campaign;
+
+use super::{
+    editor::{Editor, campaign_url},
+    submitted::TOKEN_FIELD,
+};
+use edge::caller::Scope;
+
+/// The cookie with the message about the last action, for the next page.
+pub const MESSAGE_COOKIE: &str = "tavernkeep_message";
+
+/// The items of the navigation. Each page names its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tab {
+    /// None of them.
+    Elsewhere,
+    Campaigns,
+    Home,
+    Lore,
+    Memories,
+    Npcs,
+    Owners,
+    Characters,
+    Scenes,
+    Encounters,
+    Turns,
+    PromptLab,
+    Exchange,
+    Audit,
+    Keys,
+    Users,
+    Usage,
+    Settings,
+}
+
+/// The items of a campaign: label, path, and the scope of the page.
+const CAMPAIGN_TABS: &[(Tab, &str, &str, Scope)] = &[
+    (Tab::Home, "Overview", "", Scope::Read),
+    (Tab::Lore, "Lore", "lore", Scope::Read),
+    (Tab::Memories, "Memories", "memories", Scope::Read),
+    (Tab::Npcs, "NPCs", "npcs", Scope::Read),
+    (Tab::Owners, "Owners", "owners", Scope::Read),
+    (Tab::Characters, "Characters", "characters", Scope::Read),
+    (Tab::Scenes, "Scenes", "scenes", Scope::Read),
+    (Tab::Encounters, "Encounters", "encounters", Scope::Read),
+    (Tab::Turns, "Turns", "turns", Scope::Read),
+    (Tab::PromptLab, "Prompt lab", "lab", Scope::Gm),
+    (Tab::Exchange, "Import, export", "exchange", Scope::Read),
+    (Tab::Audit, "Audit", "audit", Scope::Admin),
+];
+
+/// The items of a tenant.
+const TENANT_TABS: &[(Tab, &str, &str, Scope)] = &[
+    (Tab::Campaigns, "Campaigns", "/admin/campaigns", Scope::Read),
+    (Tab::Keys, "API keys", "/admin/keys", Scope::Admin),
+    (Tab::Users, "Users", "/admin/users", Scope::Admin),
+    (Tab::Usage, "Usage", "/admin/usage", Scope::Admin),
+    (Tab::Settings, "Settings", "/admin/settings", Scope::Admin),
+];
+
+/// A link in the navigation.
+pub struct Link {
+    pub label: &'static str,
+    pub path: String,
+    pub is_current: bool,
+}
+
+/// The campaign that a page belongs to.
+pub struct CampaignCard {
+    pub name: String,
+    pub path: String,
+    pub links: Vec<Link>,
+}
+
+/// The `frame` of a page's template.
+pub struct Frame {
+    pub title: String,
+    pub user_name: String,
+    pub role: &'static str,
+    pub tenant_name: String,
+    /// Whether the user can switch to another tenant.
+    pub has_tenants: bool,
+    /// Whether the user may write the world.
+    pub may_write: bool,
+    /// Whether the user may see secrets and the journal.
+    pub may_see_secrets: bool,
+    pub tenant_links: Vec<Link>,
+    pub campaign: Option<CampaignCard>,
+    /// The message about the last action.
+    pub message: Option<String>,
+    form_token: String,
+}
+
+impl Frame {
+    pub(super) fn new(editor: &Editor, campaign: Option<&campaign::Model>, title: &str, tab: Tab) -> Self {
+        let link = |(its, label, path, scope): &(Tab, &'static str, &str, Scope)| {
+            editor.may(*scope).then(|| Link { label, path: (*path).to_owned(), is_current: *its == tab })
+        };
+        let message = editor.request.cookie(MESSAGE_COOKIE).and_then(|cookie| {
+            let bytes = BASE64_URL_SAFE_NO_PAD.decode(cookie.value()).ok()?;
+            String::from_utf8(bytes).ok().filter(|text| !text.is_empty())
+        });
+        Self {
+            title: title.to_owned(),
+            user_name: editor.user.name.clone(),
+            role: editor.role.as_str(),
+            tenant_name: editor.tenant_name.clone(),
+            has_tenants: editor.user.tenants > 1,
+            may_write: editor.may(Scope::Write),
+            may_see_secrets: editor.may(Scope::Gm),
+            tenant_links: TENANT_TABS.iter().filter_map(link).collect(),
+            campaign: campaign.map(|campaign| CampaignCard {
+                name: campaign.name.clone(),
+                path: campaign_url(campaign, ""),
+                links: CAMPAIGN_TABS
+                    .iter()
+                    .filter_map(link)
+                    .map(|link| Link { path: campaign_url(campaign, &link.path), ..link })
+                    .collect(),
+            }),
+            message,
+            form_token: editor.secret.form_token(),
+        }
+    }
+
+    /// The hidden field that every form contains. It consists only of our own safe characters.
+    #[must_use]
+    pub fn token(&self) -> String {
+        format!(r#"<input type="hidden" name="{TOKEN_FIELD}" value="{}">"#, self.form_token)
+    }
+
+    /// Only the token, for htmx requests.
+    #[must_use]
+    pub fn form_token(&self) -> &str {
+        &self.form_token
+    }
+}
+
+/// A page that can be rendered as a whole or by block. [`crate::shown!`] implements it.
+pub trait Shown: Template {
+    /// The block with the id of htmx's target element; `main` for all other targets.
+    ///
+    /// # Errors
+    /// Errors of the template.
+    fn block(&self, target: &str) -> askama::Result<String>;
+}
+
+/// `shown!(ThingsPage: as_main, "rows" => as_rows)`: the default block, and the blocks that htmx can ask for by id.
+#[macro_export]
+macro_rules! shown {
+    ($page:ident $(<$lifetime:lifetime>)?: $main:ident $(, $id:literal => $block:ident)*) => {
+        impl $(<$lifetime>)? $crate::admin::Shown for $page $(<$lifetime>)? {
+            fn block(&self, target: &str) -> askama::Result<String> {
+                use askama::Template as _;
+                match target {
+                    $($id => self.$block().render(),)*
+                    _ => self.$main().render(),
+                }
+            }
+        }
+    };
+}

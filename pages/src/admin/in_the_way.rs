@@ -1,0 +1,53 @@
+//! Rows that prevent an action, with their labels and links to their pages.
+
+use uuid::Uuid;
+
+use super::InCampaign;
+use base::error::{Error, Result};
+use world::revisions;
+
+/// A row that prevents an action.
+pub(super) struct InTheWay {
+    /// The kind of row, such as `memory`.
+    pub(super) kind: String,
+    pub(super) label: String,
+    pub(super) path: Option<String>,
+    pub(super) why: String,
+}
+
+/// The rows that an error's pointers name (`/memory/id`), including deleted rows. One statement.
+///
+/// # Errors
+/// Database errors.
+pub(super) async fn of(at: &InCampaign, error: &Error) -> Result<Vec<InTheWay>> {
+    let named = |pointer: &str| {
+        let (table, id) = pointer.trim_start_matches('/').split_once('/')?;
+        Some((table.to_owned(), Uuid::try_parse(id).ok()?))
+    };
+    let ids: Vec<Uuid> = error.errors.iter().filter_map(|e| Some(named(&e.pointer)?.1)).collect();
+    let labels = revisions::labels(&at.read().await?, at.campaign.id.0, &ids).await?;
+    Ok(error
+        .errors
+        .iter()
+        .map(|e| {
+            let (table, id) = named(&e.pointer).unwrap_or_else(|| (e.pointer.clone(), Uuid::nil()));
+            let label = labels.get(&id).cloned().filter(|label| !label.is_empty());
+            let place = match table.as_str() {
+                "memory" => Some("memories"),
+                "npc" => Some("npcs"),
+                "owner" => Some("owners"),
+                "character" => Some("characters"),
+                "scene" => Some("scenes"),
+                "lore" => Some("lore"),
+                "encounter" => Some("encounters"),
+                _ => None,
+            };
+            InTheWay {
+                label: label.unwrap_or_else(|| table.replace('_', " ")),
+                path: place.map(|place| at.url(&format!("{place}/{id}"))),
+                kind: table.replace('_', " "),
+                why: e.message.clone(),
+            }
+        })
+        .collect())
+}

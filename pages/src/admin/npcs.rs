@@ -1,0 +1,92 @@
+//! NPCs in the editor.
+
+use entity::npc;
+use serde_json::{Value, json};
+
+use super::{
+    Tab,
+    form::{Field, Group, Kind, OTHER_PROGRAMS, SIZES},
+    world_form::World,
+};
+use ai::tools;
+use entity::kind::EntityKind;
+use world::npcs::Npcs;
+
+impl World for Npcs {
+    const TAB: Tab = Tab::Npcs;
+    const ONE: &'static str = "NPC";
+    const MANY: &'static str = "NPCs";
+    const PATH: &'static str = "npcs";
+    const ABOUT: &'static str =
+        "The characters that the AI speaks for: how they speak, which tools they have, and their stats in a fight.";
+    const COLUMNS: &'static [&'static str] = &["Race and profession", "Location", "Disposition"];
+    const GROUPS: &'static [Group] = &[
+        Group {
+            title: "",
+            is_folded: false,
+            fields: &[
+                Field::new("/name", "Name", Kind::Line).needed(),
+                Field::new("/slug", "Slug", Kind::Line)
+                    .hint("Its name in URLs and tools. Leave empty to derive it from the name."),
+                Field::new("/race", "Race", Kind::Line),
+                Field::new("/profession", "Profession", Kind::Line),
+                Field::new("/location", "Location", Kind::Line)
+                    .hint("Also decides which owners and which lore of a location apply to this NPC."),
+                Field::new("/faction", "Faction", Kind::Line),
+                Field::new("/disposition", "Disposition", Kind::Line).hint("Leave empty for neutral."),
+                Field::new("/description", "Description", Kind::Text { rows: 5 }).hint("What others see of this NPC."),
+                Field::new("/personality_prompt", "Personality", Kind::Text { rows: 8 })
+                    .hint("How the model should play this NPC. The NPC's prompt begins with this text."),
+            ],
+        },
+        Group {
+            title: "Owners and tools",
+            is_folded: true,
+            fields: &[
+                Field::new("/owner_ids", "Owners", Kind::Words).hint("Slugs or ids, one per line."),
+                Field::new("/available_tools", "Tools", Kind::Tools(EntityKind::Npc))
+                    .hint("For tools with your own descriptions: a JSON list of {name, description}."),
+            ],
+        },
+        Group {
+            title: "Stat block",
+            is_folded: true,
+            fields: &[
+                Field::new("/stats/armor_class", "Armor class", Kind::Number),
+                Field::new("/stats/hp", "Hit points", Kind::Number),
+                Field::new("/stats/max_hp", "Maximum hit points", Kind::Number),
+                Field::new("/stats/temp_hp", "Temporary hit points", Kind::Number),
+                Field::new("/stats/speed", "Speed, feet", Kind::Number),
+                Field::new("/stats/size", "Size", SIZES),
+                Field::new("/stats/creature_type", "Creature type", Kind::Line),
+                Field::new("/stats/resistances", "Resistances", Kind::Words).hint("One per line."),
+                Field::new("/stats/immunities", "Immunities", Kind::Words).hint("One per line."),
+                Field::new("/stats/vulnerabilities", "Vulnerabilities", Kind::Words).hint("One per line."),
+                Field::new("/stats/condition_immunities", "Condition immunities", Kind::Words).hint("One per line."),
+                Field::new("/stats/abilities", "Ability scores", Kind::Json { rows: 4 }),
+                Field::new("/stats/saving_throws", "Saving throws", Kind::Json { rows: 3 }),
+                Field::new("/stats/attacks", "Attacks", Kind::Json { rows: 6 })
+                    .hint("A list of {name, bonus, damage, damage_type}."),
+            ],
+        },
+        Group {
+            title: "Current state",
+            is_folded: true,
+            fields: &[
+                Field::new("/conditions", "Conditions", Kind::Json { rows: 3 }),
+                Field::new("/effects", "Effects", Kind::Json { rows: 3 }),
+                Field::new("/inventory", "Inventory", Kind::Json { rows: 4 }),
+            ],
+        },
+        OTHER_PROGRAMS,
+    ];
+
+    fn cells(npc: &npc::Model) -> Vec<String> {
+        let who: Vec<&str> = [npc.race.as_deref(), npc.profession.as_deref()].into_iter().flatten().collect();
+        vec![who.join(" "), npc.location.clone().unwrap_or_default(), npc.disposition.clone()]
+    }
+
+    fn blank() -> Value {
+        json!({ "stats": { "size": "medium" }, "available_tools": [tools::NPC_MEMORY] })
+    }
+}

@@ -1,0 +1,360 @@
+//! List, form, conflict and deletion for every kind of world row. `http::resource` does the work, so rules, versions
+//! and the journal are those of the API.
+//!
+//! A kind of row defines its names, its fields and its list ([`World`]), and has its lines in `PAGES`.
+
+use actix_web::{HttpResponse, http::StatusCode};
+use askama::Template;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{
+    Editor, Frame, InCampaign, Tab,
+    ask::AskPage,
+    form::{self, Errors, FormView, Group, Kind, Texts},
+    in_the_way::{self, InTheWay},
+    list::ListPage,
+    merge,
+    saving::{Saved, Saving},
+};
+use crate::shown;
+use base::error::{Code, Error, Result};
+use db::tenancy::TenantTx;
+use edge::http::{
+    Body, Reply,
+    body::typed,
+    etag::Expected,
+    idempotency::IdempotencyKey,
+    paging::Page,
+    patch,
+    resource::{self, Ref, Resource},
+};
+use world::memory;
+
+/// What the editor knows about a kind of row.
+pub trait World: Resource {
+    const TAB: Tab;
+    /// Singular, plural, and the word in the path: `NPC`, `NPCs`, `npcs`.
+    const ONE: &'static str;
+    const MANY: &'static str;
+    const PATH: &'static str;
+    /// A sentence under the list's title.
+    const ABOUT: &'static str;
+    const GROUPS: &'static [Group];
+    /// The list's columns after the name.
+    const COLUMNS: &'static [&'static str];
+
+    /// Whether rows belong to people, who may ask to have them erased.
+    const IS_ERASED: bool = false;
+
+    /// The cells of a row's columns.
+    fn cells(model: &Self::Model) -> Vec<String>;
+
+    /// The initial values of the form for a new row.
+    #[must_use]
+    fn blank() -> Value {
+        Value::Object(serde_json::Map::new())
+    }
+
+    /// A row's view for the form: it has names where the view has ids.
+    fn written(_: &TenantTx, view: Value) -> impl Future<Output = Result<Value>> {
+        async { Ok(view) }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "admin/world-form.html", blocks = ["main"])]
+pub(super) struct FormPage {
+    pub(super) frame: Frame,
+    pub(super) heading: String,
+    /// The address that the form is sent to.
+    pub(super) action: String,
+    pub(super) back: String,
+    pub(super) many: &'static str,
+    pub(super) version: Option<i64>,
+    /// An id for the form, so that a form that is sent twice creates one row.
+    pub(super) form_id: Option<String>,
+    pub(super) delete_path: Option<String>,
+    pub(super) erase_path: Option<String>,
+    pub(super) slug: Option<String>,
+    pub(super) form: FormView,
+    /// Whether somebody changed the row since the form was loaded.
+    pub(super) is_conflict: bool,
+}
+shown!(FormPage: as_main);
+
+/// A row as it is now: its label, its version, and its JSON for the form.
+pub struct Current {
+    pub id: Uuid,
+    pub label: String,
+    pub version: i64,
+    pub view: Value,
+}
+
+impl Current {
+    /// A text member of the row.
+    #[must_use]
+    pub fn text(&self, name: &str) -> &str {
+        self.view.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+impl InCampaign {
+    /// The present state of the row that a path names.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub(super) async fn current<W: World>(&self, tx: &TenantTx, x: &str) -> Result<Current> {
+        let campaign = Ref::Id(self.campaign.id.0);
+        let model = resource::find::<W>(tx, &self.caller, Some(&campaign), &Ref::parse(x)).await?;
+        let stamp = W::stamp(&model);
+        let (id, label, version) = (stamp.id, stamp.label.to_owned(), stamp.version);
+        let view = W::written(tx, resource::view::<W>(model, &self.caller)?).await?;
+        Ok(Current { id, label, version, view })
+    }
+
+    async fn read_current<W: World>(&self, x: &str) -> Result<Current> {
+        self.current::<W>(&self.read().await?, x).await
+    }
+
+    pub(super) fn campaign_id(&self) -> String {
+        self.campaign.id.0.to_string()
+    }
+
+    fn may_write(&self) -> bool {
+        self.may(edge::caller::Scope::Write)
+    }
+}
+
+/// GET of the list: `q`, `sort`, `cursor` and the kind's filters, as the API takes them.
+///
+/// # Errors
+/// `bad_request` for invalid parameters.
+pub async fn list<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let page = Page::<W::Filter>::parse(&super::query::as_asked(&at, "name", &[]))?;
+    let tx = at.read().await?;
+    let found = resource::find_page::<W>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
+    let mut shown = ListPage::new(&at, W::MANY, W::TAB, W::PATH);
+    (shown.about, shown.columns) = (W::ABOUT, W::COLUMNS);
+    shown.new = at.may_write().then(|| (at.url(&format!("{}/new", W::PATH)), format!("New {}", W::ONE)));
+    shown.deleted = at.may(edge::caller::Scope::Gm).then(|| at.url(&format!("{}/deleted", W::PATH)));
+    for model in &found.items {
+        let stamp = W::stamp(model);
+        shown.add(&stamp.id.to_string(), stamp.label.to_owned(), W::cells(model));
+    }
+    shown.pages(&at, found.next_cursor.as_deref());
+    at.show(&shown)
+}
+
+fn new_page<W: World>(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) -> FormPage {
+    FormPage {
+        frame: at.frame(&format!("New {}", W::ONE), W::TAB),
+        heading: format!("New {}", W::ONE),
+        action: at.url(W::PATH),
+        back: at.url(W::PATH),
+        many: W::MANY,
+        version: None,
+        form_id: Some(form_id),
+        delete_path: None,
+        erase_path: None,
+        slug: None,
+        form: FormView::new(W::GROUPS, texts, errors, None, false),
+        is_conflict: false,
+    }
+}
+
+/// GET of the form for a new row.
+///
+/// # Errors
+/// `internal`.
+pub async fn new<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let texts = form::texts_of(W::GROUPS, &W::blank());
+    at.show(&new_page::<W>(&at, Uuid::now_v7().to_string(), &texts, &Errors::default()))
+}
+
+/// POST of a new row.
+///
+/// # Errors
+/// Errors that the form did not cause.
+pub async fn create<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let texts = form::texts_sent(W::GROUPS, &at.form);
+    let form_id = form_id(&at);
+    let again = |errors: &Errors| at.show_again(&new_page::<W>(&at, form_id.clone(), &texts, errors));
+    let value = match whole(W::GROUPS, &texts, W::blank()) {
+        Ok(value) => value,
+        Err(errors) => return again(&errors),
+    };
+    let made = async {
+        let body = Body { value: typed(value)?, idempotency: once(&at, &form_id, &texts) };
+        resource::create::<W>(&at.app, &at.caller, Some(&at.campaign_id()), &at.url(W::PATH), body).await
+    };
+    match made.await {
+        Ok(reply) => Ok(at.done(&row_path::<W>(&at, &reply)?, &format!("The {} was created.", W::ONE))),
+        Err(error) => again(&Errors::of(W::GROUPS, error)?),
+    }
+}
+
+/// A new row: the submitted values over the initial ones.
+pub(super) fn whole(groups: &'static [Group], texts: &Texts, blank: Value) -> std::result::Result<Value, Errors> {
+    if let Some(errors) = form::too_long(groups, texts) {
+        return Err(errors);
+    }
+    let mut whole = blank;
+    let changes = form::changes(groups, texts, &whole)?;
+    patch::merge(&mut whole, changes);
+    Ok(whole)
+}
+
+/// The id of a form.
+pub(super) fn form_id(at: &Editor) -> String {
+    at.form.text("form_id").chars().take(64).collect()
+}
+
+/// An idempotency key, so that a form that is sent twice unchanged takes effect once. None without a form id.
+pub(super) fn once(at: &Editor, form_id: &str, sent: &impl std::fmt::Debug) -> Option<IdempotencyKey> {
+    if form_id.is_empty() {
+        return None;
+    }
+    let fingerprint = Sha256::digest(format!("{sent:?}")).to_vec();
+    let print: String = fingerprint.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let key = format!("{}:{form_id}:{print}", at.user.id);
+    Some(IdempotencyKey { key, route: format!("POST {}", at.request.path()), fingerprint })
+}
+
+fn row_path<W: World>(at: &InCampaign, reply: &Reply) -> Result<String> {
+    let row: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
+    let id = row.get("id").and_then(Value::as_str).unwrap_or_default();
+    Ok(format!("{}/{id}", at.url(W::PATH)))
+}
+
+fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView) -> FormPage {
+    let path = format!("{}/{}", at.url(W::PATH), row.id);
+    FormPage {
+        frame: at.frame(&row.label, W::TAB),
+        heading: row.label.clone(),
+        back: at.url(W::PATH),
+        many: W::MANY,
+        version: Some(row.version),
+        form_id: None,
+        delete_path: at.may_write().then(|| format!("{path}/delete")),
+        erase_path: (W::IS_ERASED && at.may(edge::caller::Scope::Gm) && at.may(edge::caller::Scope::Admin))
+            .then(|| format!("{path}/erase")),
+        slug: row.view.get("slug").and_then(Value::as_str).map(ToOwned::to_owned),
+        action: path,
+        form,
+        is_conflict: false,
+    }
+}
+
+/// GET of a row's form. Only users who may write can submit it.
+///
+/// # Errors
+/// `not_found`.
+pub async fn edit<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let row = at.read_current::<W>(at.path("x")).await?;
+    let form = FormView::of_row(W::GROUPS, &row.view, !at.may_write());
+    at.show(&edit_page::<W>(&at, &row, form))
+}
+
+/// POST of a changed row. If somebody else changed the row first, the user sees both versions merged, and nothing is written.
+///
+/// # Errors
+/// Errors that the form did not cause.
+pub async fn save<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let row = at.read_current::<W>(at.path("x")).await?;
+    let mut saving = Saving::of(W::GROUPS, &at.form)?;
+    saving.take_theirs(&at.form, &row.view);
+    let path = format!("{}/{}", at.url(W::PATH), row.id);
+    match written::<W>(&at, &row, &saving).await? {
+        Saved::Done(_) => Ok(at.done(&path, &format!("The {} was saved.", W::ONE))),
+        Saved::Wrong(errors) => {
+            let form = FormView::over(W::GROUPS, &row.view, &saving.texts, &errors, false);
+            at.show_again(&edit_page::<W>(&at, &row, form))
+        }
+        Saved::Late => {
+            let row = at.read_current::<W>(at.path("x")).await?;
+            merge::page::<W>(&at, &row, &saving.texts, saving.version).await
+        }
+    }
+}
+
+/// Writes the submitted form to its row.
+pub(super) async fn written<W: World>(at: &InCampaign, row: &Current, saving: &Saving) -> Result<Saved<Reply>> {
+    let (c, x) = (at.campaign_id(), row.id.to_string());
+    let write = async |expected: Expected, patch: Value| {
+        resource::change::<W>(&at.app, &at.caller, &expected, Some(&c), &x, patch).await
+    };
+    saving.over((row.version, &row.view), Value::Null, write).await
+}
+
+/// What a deletion removes, in words.
+fn then<W: World>(at: &InCampaign, memories: u64) -> String {
+    let with = match memories {
+        0 => String::new(),
+        1 => ", together with the one memory that it has or that is about it".to_owned(),
+        n if n > memory::service::COUNTED_MAX => {
+            ", together with all memories that it has or that are about it".to_owned()
+        }
+        n => format!(", together with the {n} memories that it has or that are about it"),
+    };
+    let back = if at.may(edge::caller::Scope::Gm) { "It can" } else { "A game master can" };
+    let be = if at.may(edge::caller::Scope::Gm) { " be restored" } else { " restore it" };
+    let too = if memories > 0 { ", the memories too" } else { "" };
+    format!("This deletes the {}{with}. {back}{be} from the list of deleted rows{too}.", W::ONE)
+}
+
+async fn delete_page<W: World>(
+    at: &InCampaign,
+    row: &Current,
+    problem: Option<String>,
+    rows: Vec<InTheWay>,
+) -> Result<AskPage> {
+    let memories = if W::IS_ACTOR { memory::service::of_actor(&at.read().await?, row.id).await? } else { 0 };
+    Ok(AskPage {
+        frame: at.frame(&format!("Delete {}", row.label), W::TAB),
+        question: format!("Delete {}?", row.label),
+        quoted: None,
+        then: then::<W>(at, memories),
+        rows,
+        before: None,
+        yes: "Delete",
+        no: "Keep it",
+        back: format!("{}/{}", at.url(W::PATH), row.id),
+        version: Some(row.version),
+        repeat: None,
+        forks: false,
+        problem,
+    })
+}
+
+/// GET of the question whether to delete a row.
+///
+/// # Errors
+/// `not_found`.
+pub async fn ask<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let row = at.read_current::<W>(at.path("x")).await?;
+    at.show(&delete_page::<W>(&at, &row, None, Vec::new()).await?)
+}
+
+/// POST that deletes a row.
+///
+/// # Errors
+/// Errors that the form did not cause.
+pub async fn delete<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let row = at.read_current::<W>(at.path("x")).await?;
+    let expected = Expected::version(at.form.version().unwrap_or(0));
+    let (c, x) = (at.campaign_id(), row.id.to_string());
+    match resource::remove::<W>(&at.app, &at.caller, &expected, Some(&c), &x).await {
+        Ok(_) => Ok(at.done(&at.url(W::PATH), &format!("The {} {} was deleted.", W::ONE, row.label))),
+        Err(error) if error.code == Code::PreconditionFailed => {
+            let problem = "Somebody changed this after you opened it. Check it again before you delete it.".to_owned();
+            at.show_with(StatusCode::CONFLICT, &delete_page::<W>(&at, &row, Some(problem), Vec::new()).await?)
+        }
+        Err(error) if matches!(error.code, Code::Referenced | Code::Conflict) => {
+            let rows = in_the_way::of(&at, &error).await?;
+            at.show_with(StatusCode::CONFLICT, &delete_page::<W>(&at, &row, Some(error.detail.clone()), rows).await?)
+        }
+        Err(error) => Err(error),
+    }
+}

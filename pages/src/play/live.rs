@@ -1,0 +1,243 @@
+//! Live updates of the table: pieces of the page as server-sent events.
+
+use std::time::Duration;
+
+use actix_web::{
+    HttpRequest, HttpResponse, get,
+    web::{self, Bytes, BytesMut},
+};
+use askama::Template;
+use futures_util::{StreamExt, stream};
+use serde::Deserialize;
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
+use uuid::Uuid;
+
+use super::{
+    Alert, shown,
+    table::{MessageView, Seat, people},
+    visit::Visitor,
+};
+use ai::{
+    planner::state::PlannerState,
+    turns::events::{Event, Heard, Listener, listener},
+};
+use base::error::{Code, Error, Result};
+use edge::{caller::keys, http::sse};
+use world::{messages::service::Which, table};
+
+/// The longest duration of one stream.
+const FOLLOWED_FOR: Duration = Duration::from_secs(600);
+const COME_BACK_AFTER: Duration = Duration::from_secs(1);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct From {
+    after: i64,
+}
+
+/// Follows the table: `message`, `sheet`, `fights`, `people`, and `over` when the visit has ended.
+#[get("/{campaign}/live")]
+pub async fn follow(
+    app: web::Data<PlannerState>,
+    visitor: Result<Visitor>,
+    request: HttpRequest,
+    path: web::Path<String>,
+    from: web::Query<From>,
+) -> HttpResponse {
+    let stream = match visitor {
+        Ok(visitor) => followed(app, visitor, &request, &path, from.after).await,
+        Err(error) => Err(error),
+    };
+    match stream {
+        // The reader of a stream cannot show an error page.
+        Err(error) if is_over(&error) => sse::answer(stream::once(async { Ok(ended()) }).boxed_local()),
+        stream => shown(&request, stream),
+    }
+}
+
+async fn followed(
+    app: web::Data<PlannerState>,
+    visitor: Visitor,
+    request: &HttpRequest,
+    link: &str,
+    after: i64,
+) -> Result<HttpResponse> {
+    let after = sse::last_event_id(request).and_then(|id| id.parse().ok()).unwrap_or(after).max(0);
+    let campaign = Seat::take(&app, &visitor, link).await?.campaign;
+    let end = app.feeds.watch((visitor.caller.tenant_id(), campaign))?;
+    let until = Instant::now() + FOLLOWED_FOR;
+    let onlooker = Onlooker { app, visitor, link: link.to_owned(), after, end, until, people: String::new() };
+    let events = stream::unfold(Some(onlooker), async |onlooker| {
+        let mut onlooker = onlooker?;
+        match onlooker.next().await {
+            Ok(Some(bytes)) => Some((Ok(bytes), Some(onlooker))),
+            Ok(None) => Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
+            Err(error) if is_over(&error) => Some((Ok(ended()), None)),
+            Err(error) => {
+                tracing::info!(%error, "a live stream of a table ended with an error");
+                Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None))
+            }
+        }
+    });
+    Ok(sse::answer(events.boxed_local()))
+}
+
+/// Whether the player can no longer be at the table: the visit, the campaign or the character is gone.
+fn is_over(error: &Error) -> bool {
+    matches!(error.code, Code::Unauthenticated | Code::NotFound)
+}
+
+/// The visit is over. The reader does not reconnect after this.
+fn ended() -> Bytes {
+    let message = "Your visit is over. Open your player link again.";
+    let mut out = BytesMut::new();
+    sse::html(&mut out, "over", None, &Alert { message }.render().unwrap_or_default());
+    out.freeze()
+}
+
+/// A reader of the table's live stream.
+struct Onlooker {
+    app: web::Data<PlannerState>,
+    visitor: Visitor,
+    link: String,
+    after: i64,
+    end: watch::Receiver<i64>,
+    until: Instant,
+    /// The list of people the player may write to, as last sent.
+    people: String,
+}
+
+impl Onlooker {
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            if self.app.is_stopping() || Instant::now() >= self.until {
+                return Ok(None);
+            }
+            // Marked as seen before the rows are read, so that a later change wakes this up again.
+            self.end.borrow_and_update();
+            let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
+            if !keys::lives(&seat.tx, self.visitor.caller.key.unwrap_or_default()).await?
+                || !self.app.keys.is_live(&self.visitor.caller).await?
+            {
+                self.until = Instant::now();
+                return Ok(Some(ended()));
+            }
+            let bytes = self.look(&seat).await?;
+            drop(seat);
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
+            }
+            match timeout(sse::HEARTBEAT, self.end.changed()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Ok(None),
+                Err(_) => return Ok(Some(sse::heartbeat())),
+            }
+        }
+    }
+
+    /// The changes since the last look.
+    async fn look(&mut self, seat: &Seat) -> Result<Bytes> {
+        let Some((last, changes)) = table::changes(&seat.tx, seat.campaign, self.after).await? else {
+            return Ok(Bytes::new());
+        };
+        self.after = last;
+        let changed = |table: &str, op: Option<&str>| -> Vec<Uuid> {
+            let here = changes.iter().filter(|change| change.table == table);
+            here.filter(|change| op.is_none_or(|op| change.op == op)).map(|change| change.row).collect()
+        };
+        let mut pieces: Vec<(&str, String)> = Vec::new();
+        for message in &seat.messages(Which::These(&changed("message", Some("insert")))).await? {
+            pieces.push(("message", MessageView { message }.render().map_err(Error::internal)?));
+        }
+        for gone in changed("message", Some("delete")) {
+            pieces.push(("message", format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>")));
+        }
+        if changed("character", None).contains(&seat.player) {
+            pieces.push(("sheet", seat.sheet().await?.render().map_err(Error::internal)?));
+        }
+        if !changed("encounter", None).is_empty() {
+            pieces.push(("fights", seat.fights().await?.render().map_err(Error::internal)?));
+        }
+        if ["character", "npc", "encounter"].iter().any(|table| !changed(table, None).is_empty()) {
+            let people = people(&self.app, seat).await?.render().map_err(Error::internal)?;
+            if people != self.people {
+                pieces.push(("people", people.clone()));
+                self.people = people;
+            }
+        }
+        // Only the last piece has the id, because only readers of all pieces are up to date.
+        let id = self.after.to_string();
+        let mut out = BytesMut::new();
+        let last = pieces.len().saturating_sub(1);
+        for (n, (name, html)) in pieces.iter().enumerate() {
+            sse::html(&mut out, name, Some(id.as_str()).filter(|_| n == last), html);
+        }
+        Ok(out.freeze())
+    }
+}
+
+/// A reply while the model writes it: `text` in pieces, and `done`.
+#[get("/{campaign}/turns/{turn}")]
+pub async fn turn(
+    app: web::Data<PlannerState>,
+    visitor: Visitor,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> HttpResponse {
+    let (link, turn) = path.into_inner();
+    match listener(app.turn(), &visitor.caller, &link, turn, sse::last_event_id(&request)).await {
+        Ok(Some(listener)) => told(listener),
+        Ok(None) => HttpResponse::NoContent().finish(),
+        Err(error) => super::alert(&request, &error),
+    }
+}
+
+fn told(listener: Listener) -> HttpResponse {
+    let events = stream::unfold(Some(listener), async |listener| {
+        let mut listener = listener?;
+        let events = match listener.next().await {
+            Ok(Heard::Silence) => return Some((Ok(sse::heartbeat()), Some(listener))),
+            Ok(Heard::Events(events)) => events,
+            Ok(Heard::Over) | Err(_) => return Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
+        };
+        let mut out = BytesMut::new();
+        let is_over = events.iter().any(|event| event.is_last);
+        for event in &events {
+            piece(&mut out, event);
+        }
+        // Events without text, such as tool calls, still produce a heartbeat.
+        let bytes = if out.is_empty() { sse::heartbeat() } else { out.freeze() };
+        Some((Ok(bytes), (!is_over).then_some(listener)))
+    });
+    sse::answer(events.boxed_local())
+}
+
+/// One event as a piece of the page.
+fn piece(out: &mut BytesMut, event: &Event) {
+    #[derive(Deserialize)]
+    struct Text {
+        text: String,
+    }
+    let failure = match event.name {
+        "text.delta" => {
+            let text = serde_json::from_str::<Text>(event.data.get()).map(|text| text.text).unwrap_or_default();
+            sse::html(out, "text", Some(&event.id), &escaped(&text));
+            return;
+        }
+        "turn.completed" => None,
+        "turn.failed" => Some("There was no answer. Your message was undone. Try again."),
+        "turn.cancelled" => Some("This was cancelled."),
+        _ => return,
+    };
+    if let Some(message) = failure {
+        sse::html(out, "text", Some(&event.id), &Alert { message }.render().unwrap_or_default());
+    }
+    sse::html(out, "done", Some(&event.id), "");
+}
+
+fn escaped(text: &str) -> String {
+    askama::filters::escape(text, askama::filters::Html).map(|text| text.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,237 @@
+//! What a player sees: messages and rolls, the character sheet, and the current fights.
+
+use actix_web::{HttpRequest, HttpResponse, get, web};
+use askama::Template;
+use entity::{character, session::Role};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{rendered, shown, visit::Visitor};
+use ai::planner::{self, state::PlannerState};
+use base::error::{Code, Error, Result};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::Caller,
+    http::resource::{Ref, campaign_id},
+};
+use world::{
+    journal,
+    messages::service::{Seen, Which, seen},
+    playing::Reader,
+    table::{self, Person},
+};
+
+/// How many messages a page begins with.
+const MESSAGES_SHOWN: i64 = 50;
+
+/// A player at a table, with access to what they may see.
+pub struct Seat {
+    pub tx: TenantTx,
+    pub caller: Caller,
+    pub campaign: Uuid,
+    pub player: Uuid,
+}
+
+impl Seat {
+    /// Opens the table for a visitor.
+    ///
+    /// # Errors
+    /// `not_found` for a campaign that is not theirs.
+    pub async fn take(app: &PlannerState, visitor: &Visitor, campaign: &str) -> Result<Self> {
+        let caller = visitor.caller.clone();
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        let campaign = campaign_id(&tx, &caller, &Ref::parse(campaign)).await?;
+        Ok(Self { tx, caller, campaign, player: visitor.player })
+    }
+
+    /// The caller and the campaign. Ends the transaction, so that the next one does not wait for a second connection.
+    #[must_use]
+    pub fn leave(self) -> (Caller, Uuid) {
+        (self.caller, self.campaign)
+    }
+
+    /// The messages that the player may see, oldest first.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn messages(&self, which: Which<'_>) -> Result<Vec<Seen>> {
+        let reader = Reader { role: Role::Player, player: Some(self.player) };
+        seen(&self.tx, self.campaign, reader, which).await
+    }
+
+    /// The player's character.
+    ///
+    /// # Errors
+    /// `not_found` if it is gone.
+    pub async fn sheet(&self) -> Result<Sheet> {
+        Ok(Sheet { who: table::character(&self.tx, self.player).await? })
+    }
+
+    /// The current fights, newest first.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn fights(&self) -> Result<Fights> {
+        let fights = table::fights(&self.tx, self.campaign, &self.caller).await?;
+        Ok(Fights { fights: fights.iter().map(Fight::of).collect() })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "play/table.html")]
+struct Page<'a> {
+    link: &'a str,
+    campaign: String,
+    seq: i64,
+    messages: String,
+    sheet: String,
+    fights: String,
+    name: String,
+    people: String,
+}
+
+/// The recipients that the player may write to.
+#[derive(Template)]
+#[template(path = "play/people.html")]
+pub struct People {
+    people: Vec<Person>,
+    /// Whether the player may write to the planner.
+    plans: bool,
+    /// Whether the character is in a fight. Then most texts say what it does.
+    fights: bool,
+}
+
+#[derive(Template)]
+#[template(path = "play/enter.html")]
+struct Door<'a> {
+    link: &'a str,
+}
+
+/// A message.
+#[derive(Template)]
+#[template(path = "play/message.html")]
+pub struct MessageView<'a> {
+    pub message: &'a Seen,
+}
+
+impl MessageView<'_> {
+    /// The speaker's name, or a default if the frontend gave none.
+    fn name(&self) -> &str {
+        match (self.message.speaker.as_str(), self.message.author.as_str()) {
+            ("", "player") => "A player",
+            ("", "system") => "The table",
+            ("", _) => "Game Master",
+            (name, _) => name,
+        }
+    }
+}
+
+/// The player's character.
+#[derive(Template)]
+#[template(path = "play/sheet.html")]
+pub struct Sheet {
+    pub who: character::Model,
+}
+
+/// Current fights.
+#[derive(Template)]
+#[template(path = "play/fights.html")]
+pub struct Fights {
+    fights: Vec<Fight>,
+}
+
+struct Fight {
+    name: String,
+    round: i64,
+    fighters: Vec<Fighter>,
+}
+
+struct Fighter {
+    name: String,
+    initiative: Option<i64>,
+    status: String,
+    hp: Option<(i64, i64)>,
+    conditions: Vec<String>,
+    has_turn: bool,
+    is_enemy: bool,
+}
+
+impl Fight {
+    /// A fight from an encounter as a player is shown it.
+    fn of(view: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let current = &view["current_participant_id"];
+        let mut fighters: Vec<Fighter> = view["participants"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|p| Fighter {
+                name: text(&p["name"]),
+                initiative: p["initiative"].as_f64().map(|n| n.round() as i64),
+                status: text(&p["status"]),
+                hp: p["hp"].as_i64().zip(p["max_hp"].as_i64()),
+                conditions: p["conditions"]
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .map(|c| c.as_str().or_else(|| c["name"].as_str()).unwrap_or_default().to_owned())
+                    .collect(),
+                has_turn: !current.is_null() && &p["id"] == current,
+                is_enemy: p["is_enemy"] == Value::Bool(true),
+            })
+            .collect();
+        fighters.sort_by_key(|fighter| std::cmp::Reverse(fighter.initiative));
+        let name = view["name"].as_str().filter(|name| !name.is_empty()).unwrap_or("A fight");
+        Self { name: name.to_owned(), round: view["round"].as_i64().unwrap_or(0), fighters }
+    }
+}
+
+/// The table, or the form to join it for people without a visit.
+#[get("/{campaign}")]
+pub async fn page(app: web::Data<PlannerState>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+    use actix_web::FromRequest as _;
+    let page = match Visitor::extract(&request).await {
+        Ok(visitor) => sat_down(&app, &visitor, &path).await,
+        Err(error) => Err(error),
+    };
+    match page {
+        // No visit, or a visit to another table.
+        Err(error) if matches!(error.code, Code::Unauthenticated | Code::NotFound) => {
+            shown(&request, rendered(&Door { link: &path }))
+        }
+        page => shown(&request, page),
+    }
+}
+
+async fn sat_down(app: &PlannerState, visitor: &Visitor, link: &str) -> Result<HttpResponse> {
+    let seat = Seat::take(app, visitor, link).await?;
+    // Read first: everything after this entry is sent live.
+    let (seq, _) = journal::head(&seat.tx, seat.campaign).await?;
+    let sheet = seat.sheet().await?;
+    let mut messages = String::new();
+    for message in &seat.messages(Which::Newest(MESSAGES_SHOWN)).await? {
+        messages.push_str(&MessageView { message }.render().map_err(Error::internal)?);
+    }
+    let campaign = table::campaign_name(&seat.tx, seat.campaign).await?;
+    let shown = Page {
+        link,
+        campaign,
+        seq,
+        messages,
+        fights: seat.fights().await?.render().map_err(Error::internal)?,
+        people: people(app, &seat).await?.render().map_err(Error::internal)?,
+        name: sheet.who.name.clone(),
+        sheet: sheet.render().map_err(Error::internal)?,
+    };
+    rendered(&shown)
+}
+
+/// The recipients that the player may write to. At most three statements.
+///
+/// # Errors
+/// `not_found` if the character is gone.
+pub async fn people(app: &PlannerState, seat: &Seat) -> Result<People> {
+    let company = table::company(&seat.tx, seat.campaign, seat.player).await?;
+    let plans = planner::act::is_on(app, &seat.caller).is_ok();
+    Ok(People { people: company.npcs, plans, fights: company.fights })
+}

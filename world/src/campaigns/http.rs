@@ -1,0 +1,151 @@
+//! `/v1/campaigns`.
+
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use entity::campaign;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::IntoParams;
+
+use super::{CampaignInput, Campaigns};
+use crate::journal;
+use base::error::{Code, Error, Problem, Result};
+use edge::{
+    caller::Caller,
+    http::{
+        Body, Reply,
+        paging::{self, Items, ListParams, NoFilter, Page},
+        resource, sse,
+    },
+    state::Edge,
+};
+
+/// Lists the tenant's campaigns.
+#[utoipa::path(tag = "campaigns", operation_id = "list_campaigns", params(ListParams),
+    responses((status = 200, body = Items<campaign::Model>), (status = "default", body = Problem)))]
+#[get("/campaigns")]
+pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
+    resource::list::<Campaigns>(&app, &caller, None, &page).await
+}
+
+/// Creates a campaign.
+#[utoipa::path(tag = "campaigns", operation_id = "create_campaign", request_body = CampaignInput,
+    responses((status = 201, body = campaign::Model), (status = "default", body = Problem)))]
+#[post("/campaigns")]
+pub async fn create(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    body: Body<CampaignInput>,
+) -> Result<Reply> {
+    resource::create::<Campaigns>(&app, &caller, None, request.path(), body).await
+}
+
+/// Reads a campaign.
+#[utoipa::path(tag = "campaigns", operation_id = "get_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = campaign::Model), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}")]
+pub async fn get(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<HttpResponse> {
+    resource::get::<Campaigns>(&app, &caller, &request, None, &path).await
+}
+
+/// Changes a campaign by a JSON merge patch.
+#[utoipa::path(tag = "campaigns", operation_id = "update_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+    request_body(content = CampaignInput, content_type = "application/merge-patch+json"),
+    responses((status = 200, body = campaign::Model), (status = "default", body = Problem)))]
+#[patch("/campaigns/{c}")]
+pub async fn patch(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<Value>,
+) -> Result<Reply> {
+    resource::patch::<Campaigns>(&app, &caller, &request, None, &path, body).await
+}
+
+/// Deletes a campaign and everything in it.
+#[utoipa::path(tag = "campaigns", operation_id = "delete_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}")]
+pub async fn delete(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<Reply> {
+    resource::delete::<Campaigns>(&app, &caller, &request, None, &path).await
+}
+
+/// Which part of the journal to read.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct ChangesParams {
+    /// The `seq` of the last change that the client has; 0 reads from the beginning.
+    after: i64,
+    /// Changes per page, 1 to 200. By default 50.
+    limit: Option<i64>,
+}
+
+/// Reads the journal from a position: every change of the world, in the order of commits, without gaps.
+///
+/// Without the scope `gm`, and for players, it contains only the messages that the caller may read.
+#[utoipa::path(tag = "campaigns", operation_id = "list_changes",
+    params(("c" = String, Path, description = "Campaign id or slug"), ChangesParams),
+    responses((status = 200, body = journal::Changes), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/changes")]
+pub async fn changes(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<Reply> {
+    let asked: ChangesParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    journal::changes(&app, &caller, &path, asked.after, asked.limit.unwrap_or(50)).await
+}
+
+/// Where a stream begins.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct FollowParams {
+    /// The last change that the client has. By default the stream begins now. The header `Last-Event-ID` takes
+    /// precedence.
+    #[param(minimum = 0)]
+    after: Option<i64>,
+}
+
+/// Follows the journal as server-sent events.
+///
+/// It shows the same changes as `GET …/changes`. Each event has the name `change`, the number of the change as `id`,
+/// and the change as `data`. A stream ends after ten minutes; reconnect with `Last-Event-ID`.
+#[utoipa::path(tag = "campaigns", operation_id = "follow_changes",
+    params(("c" = String, Path, description = "Campaign id or slug"), FollowParams,
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last change that the client received")),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/events")]
+pub async fn events(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<HttpResponse> {
+    let asked: FollowParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    let number = |id: &str| {
+        let number = id.parse().ok().filter(|after: &i64| *after >= 0);
+        number.ok_or_else(|| Error::new(Code::BadRequest, "`Last-Event-ID` must be the number of a change."))
+    };
+    let after = match sse::last_event_id(&request) {
+        Some(id) => Some(number(id)?),
+        None => asked.after,
+    };
+    if after.is_some_and(|after| after < 0) {
+        return Err(paging::bad("after", "must be 0 or more"));
+    }
+    journal::follow(app, caller, &path, after).await
+}

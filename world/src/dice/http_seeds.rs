@@ -1,0 +1,133 @@
+//! `/campaigns/{c}/dice/seeds` and `/dice/seeds`: commitments before the rolls, server seeds after them.
+
+use actix_web::{get, post, web};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::seeds::{self, SeedView};
+use base::error::{Code, Error, Problem, Result};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::Caller,
+    http::{
+        Body, Reply,
+        paging::{Items, ListParams, NoFilter, Page},
+        resource::{Ref, campaign_id},
+        write,
+    },
+    state::Edge,
+};
+
+/// The most characters of a client seed.
+const CLIENT_SEED_CHARS_MAX: usize = 64;
+
+/// The client seed for the next seed.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RotateRequest {
+    /// 1 to 64 visible characters; random if left out.
+    #[schema(min_length = 1, max_length = 64)]
+    client_seed: Option<String>,
+}
+
+/// The revealed seed and its successor.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Rotated {
+    /// The seed that was in use, now revealed; null if there was none.
+    pub revealed: Option<SeedView>,
+    pub current: SeedView,
+}
+
+/// The stream that a path names: a campaign's, or the tenant's own (`None`).
+async fn stream(tx: &TenantTx, caller: &Caller, c: Option<&str>) -> Result<Option<Uuid>> {
+    match c {
+        Some(c) => Ok(Some(campaign_id(tx, caller, &Ref::parse(c)).await?)),
+        None if caller.campaign.is_some() => Err(Error::new(Code::Forbidden, "This token is for one campaign only.")),
+        None => Ok(None),
+    }
+}
+
+async fn list_of(app: &Edge, caller: &Caller, c: Option<&str>, page: &Page<NoFilter>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = stream(&tx, caller, c).await?;
+    if seeds::in_use(&tx, campaign).await? {
+        return Reply::ok(&seeds::list(&tx, campaign, page).await?);
+    }
+    drop(tx);
+    write(app, caller, None, async |tx| {
+        let campaign = stream(tx, caller, c).await?;
+        seeds::begin(tx, campaign, None).await?;
+        Reply::ok(&seeds::list(tx, campaign, page).await?)
+    })
+    .await
+}
+
+async fn rotate_of(app: &Edge, caller: &Caller, c: Option<&str>, body: Body<RotateRequest>) -> Result<Reply> {
+    let client_seed = body.value.client_seed.as_deref();
+    if client_seed.is_some_and(|seed| !is_client_seed(seed)) {
+        let message = format!("must have 1 to {CLIENT_SEED_CHARS_MAX} visible characters");
+        return Err(Error::invalid("/client_seed", "invalid_value", message));
+    }
+    write(app, caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = stream(tx, caller, c).await?;
+        let (revealed, current) = seeds::rotate(tx, campaign, client_seed).await?;
+        Reply::ok(&Rotated { revealed, current })
+    })
+    .await
+}
+
+/// Lists the seeds of a campaign's fair dice. The first seed is made for this request if there is none yet, so that its
+/// commitment is known before the first roll.
+#[utoipa::path(tag = "dice", operation_id = "list_campaign_dice_seeds",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams),
+    responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/dice/seeds")]
+pub async fn list(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<NoFilter>,
+) -> Result<Reply> {
+    list_of(&app, &caller, Some(&path), &page).await
+}
+
+/// Reveals a campaign's seed in use, so that its rolls can be verified, and begins another.
+#[utoipa::path(tag = "dice", operation_id = "rotate_campaign_dice_seed", request_body = RotateRequest,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/dice/seeds/rotate")]
+pub async fn rotate(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<RotateRequest>,
+) -> Result<Reply> {
+    rotate_of(&app, &caller, Some(&path), body).await
+}
+
+/// Lists the seeds for dice that are rolled outside of campaigns.
+#[utoipa::path(tag = "dice", operation_id = "list_dice_seeds", params(ListParams),
+    responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
+#[get("/dice/seeds")]
+pub async fn list_own(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
+    list_of(&app, &caller, None, &page).await
+}
+
+/// Reveals the seed in use for dice outside of campaigns, and begins another.
+#[utoipa::path(tag = "dice", operation_id = "rotate_dice_seed", request_body = RotateRequest,
+    responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
+#[post("/dice/seeds/rotate")]
+pub async fn rotate_own(app: web::Data<Edge>, caller: Caller, body: Body<RotateRequest>) -> Result<Reply> {
+    rotate_of(&app, &caller, None, body).await
+}
+
+/// Whether people can read the text aloud: no spaces, control characters or invisible characters.
+fn is_client_seed(text: &str) -> bool {
+    let hidden = |c: char| {
+        c.is_control()
+            || c.is_whitespace()
+            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    (1..=CLIENT_SEED_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(hidden)
+}

@@ -1,0 +1,219 @@
+//! The REST routes for encounters. They do the same as the tools `manage_encounter` and `encounter_action`.
+
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use entity::encounter;
+use serde_json::Value;
+
+use super::{
+    EncounterFilter, EncounterInput, Encounters,
+    answers::{ActionTold, CommitTold, EncounterView, EndTold},
+    commit,
+    input::{ActionInput, CommitInput, CreateInput, EndInput, GetParams, ParticipantInput},
+    service::{self, Cx, Hand},
+    store::Place,
+    veil,
+};
+use base::error::{Code, Error, Problem, Result};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::{Caller, Scope},
+    http::{
+        Body, Reply,
+        paging::{self, Items, ListParams, Page},
+        resource::{self, Ref, campaign_id},
+    },
+    state::Edge,
+};
+
+/// Begins an encounter: rolls initiative and begins the first turn. Characters change only when the encounter is
+/// committed.
+#[utoipa::path(tag = "encounters", operation_id = "create_encounter", request_body = CreateInput,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 201, body = EncounterView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/encounters")]
+pub async fn create(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<CreateInput>,
+) -> Result<Reply> {
+    gives_dice(&caller, body.value.dice.as_ref())?;
+    if body.value.seed.is_some() {
+        caller.needs(Scope::Gm, "Giving a seed")?;
+    }
+    edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
+        app.limits.check_rows(tx, &caller, "encounter").await?;
+        let made = service::create(tx, campaign, &body.value, caller.tenant.limits.rows_per_kind).await?;
+        Reply::created(format!("{}/{}", request.path(), made.id), made.version, &made.view)
+    })
+    .await
+}
+
+/// Lists active encounters. With `include_ended` also those that have ended.
+#[utoipa::path(tag = "encounters", operation_id = "list_encounters",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, EncounterFilter),
+    responses((status = 200, body = Items<encounter::Model>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/encounters")]
+pub async fn list(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<EncounterFilter>,
+) -> Result<Reply> {
+    resource::list::<Encounters>(&app, &caller, Some(&path), &page).await
+}
+
+/// Reads an encounter's current state. Players see how enemies fare, not their numbers.
+#[utoipa::path(tag = "encounters", operation_id = "get_encounter",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id"), GetParams),
+    responses((status = 200, body = EncounterView), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/encounters/{x}")]
+pub async fn get(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+) -> Result<HttpResponse> {
+    let params: GetParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let c = Ref::parse(&path.0);
+    let cx = cx(&tx, &c, &caller);
+    let (mut view, version) = service::get(&cx, &path.1, params.verbosity).await?;
+    veil::veil(&mut view, &caller);
+    Ok(Reply::ok(&view)?.versioned(version).unless_known(&request))
+}
+
+/// Changes the name, notes and extensions with a JSON merge patch.
+#[utoipa::path(tag = "encounters", operation_id = "update_encounter",
+    request_body(content = EncounterInput, content_type = "application/merge-patch+json", description = "JSON merge patch"),
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = encounter::Model), (status = "default", body = Problem)))]
+#[patch("/campaigns/{c}/encounters/{x}")]
+pub async fn patch(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    body: Body<Value>,
+) -> Result<Reply> {
+    resource::patch::<Encounters>(&app, &caller, &request, Some(&path.0), &path.1, body).await
+}
+
+/// Deletes an encounter with its log. What was committed stays.
+#[utoipa::path(tag = "encounters", operation_id = "delete_encounter",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}/encounters/{x}")]
+pub async fn delete(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+) -> Result<Reply> {
+    resource::delete::<Encounters>(&app, &caller, &request, Some(&path.0), &path.1).await
+}
+
+/// Does one action in an encounter, as the tool `encounter_action` does.
+#[utoipa::path(tag = "encounters", operation_id = "act_in_encounter", request_body = ActionInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = ActionTold), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/encounters/{x}/actions")]
+pub async fn act(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<ActionInput>,
+) -> Result<Reply> {
+    let input = &body.value;
+    gives_dice(&caller, input.dice.as_ref())?;
+    if input.overridden {
+        caller.needs(Scope::Gm, "Overriding the rules of a turn")?;
+    }
+    if input.preview && caller.is_player() {
+        return Err(Error::new(
+            Code::Forbidden,
+            "A player's token cannot preview actions, because a preview would reveal enemies' numbers.",
+        ));
+    }
+    let own = caller.player.map(|player| player.to_string());
+    let c = Ref::parse(&path.0);
+    edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let cx = cx(tx, &c, &caller);
+        let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
+        let mut told = service::act(&cx, &path.1, input, hand).await?;
+        veil::veil(&mut told, &caller);
+        Reply::ok(&told)
+    })
+    .await
+}
+
+/// Adds a participant to an active encounter.
+#[utoipa::path(tag = "encounters", operation_id = "add_encounter_participant", request_body = ParticipantInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = EncounterView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/encounters/{x}/participants")]
+pub async fn join(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<ParticipantInput>,
+) -> Result<Reply> {
+    let c = Ref::parse(&path.0);
+    edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let cx = cx(tx, &c, &caller);
+        Reply::ok(&service::join(&cx, &path.1, (&body.value, ""), None).await?)
+    })
+    .await
+}
+
+/// Ends an encounter and says what it did to each participant.
+#[utoipa::path(tag = "encounters", operation_id = "end_encounter", request_body = EndInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = EndTold), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/encounters/{x}/end")]
+pub async fn end(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<EndInput>,
+) -> Result<Reply> {
+    let c = Ref::parse(&path.0);
+    edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let cx = cx(tx, &c, &caller);
+        Reply::ok(&service::end(&cx, &path.1, &body.value).await?)
+    })
+    .await
+}
+
+/// Writes an ended encounter into the participants' records, each of them once.
+#[utoipa::path(tag = "encounters", operation_id = "commit_encounter", request_body = CommitInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = CommitTold), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/encounters/{x}/commit")]
+pub async fn commit_into_records(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<CommitInput>,
+) -> Result<Reply> {
+    let c = Ref::parse(&path.0);
+    edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let cx = cx(tx, &c, &caller);
+        Reply::ok(&commit::commit(&cx, &path.1, &body.value).await?)
+    })
+    .await
+}
+
+fn cx<'a>(tx: &'a TenantTx, campaign: &'a Ref, caller: &Caller) -> Cx<'a> {
+    let place = Place { campaign, only: caller.campaign };
+    Cx { tx, place, turn: None, rows_max: caller.tenant.limits.rows_per_kind }
+}
+
+fn gives_dice(caller: &Caller, dice: Option<&Vec<u32>>) -> Result<()> {
+    if dice.is_none() {
+        return Ok(());
+    }
+    caller.needs_game_master("Giving dice")
+}

@@ -1,0 +1,106 @@
+//! Encounters: fights that the server stores, runs, ends and commits. `rules::encounter` decides what happens in them.
+//!
+//! A fight is a simulation. Its state and log are rows of their own. The row that clients list and follow in the journal shows how it
+//! stands. Characters do not change before `commit`, which writes each of them once.
+//!
+//! - `input`: what requests contain; `http` and `tools::encounters`: the two entry points.
+//! - `store`: reads the rows under a lock and writes them in one statement; `service`: create, join, act, end; `commit`; `rewind`:
+//!   reverts actions.
+//! - `answers`: the answers' types for the OpenAPI document.
+//! - `combat`: active fights for `get_encounter`; `news`: what an action did, for the journal and deltas.
+//! - `stand`: a character's place in a fight, whose turn it is, and whom a name means; `told`: the text for the campaign's log.
+//!
+//! Every change to an encounter locks its row first, so that actions follow one another and none is lost.
+
+pub mod answers;
+pub mod combat;
+pub mod commit;
+pub mod http;
+pub mod input;
+pub mod news;
+pub mod rewind;
+pub mod service;
+pub mod stand;
+pub mod store;
+pub mod told;
+pub mod veil;
+
+use entity::{encounter, shapes::Extensions};
+use garde::Validate;
+use sea_orm::{QueryFilter, QueryTrait, sea_query::ExprTrait};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use base::error::Result;
+use edge::{
+    caller::Caller,
+    http::{
+        resource::{self, Place, Resource, Stamp, col},
+        validate,
+    },
+};
+
+/// What a client can change in an encounter without acting in it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct EncounterInput {
+    #[garde(length(chars, max = 200))]
+    #[serde(default)]
+    pub name: String,
+    #[garde(inner(length(chars, max = 10_000)))]
+    #[serde(default)]
+    pub notes: Option<String>,
+    #[garde(custom(validate::extensions))]
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub extensions: Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub external_ref: Option<String>,
+}
+
+/// Filters of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct EncounterFilter {
+    /// Also ended encounters.
+    include_ended: bool,
+}
+
+/// The resource kind.
+pub struct Encounters;
+
+impl Resource for Encounters {
+    const TABLE: &'static str = "encounter";
+    const HAS_SLUG: bool = false;
+    const READ_ONLY: &'static [&'static str] =
+        &["status", "round", "turn", "current_participant_id", "participant_count", "outcome"];
+    const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &["notes", "extensions"];
+    type Entity = encounter::Entity;
+    type Model = encounter::Model;
+    type View = encounter::Model;
+    type Input = EncounterInput;
+    type Filter = EncounterFilter;
+
+    fn stamp(m: &encounter::Model) -> Stamp<'_> {
+        Stamp { id: m.id.0, version: m.version, label: &m.name, updated_at: m.updated_at }
+    }
+
+    fn restrict(select: sea_orm::Select<encounter::Entity>, _: &Caller) -> sea_orm::Select<encounter::Entity> {
+        select.filter(col("hidden").eq(false))
+    }
+
+    fn filter(
+        select: sea_orm::Select<encounter::Entity>,
+        filter: &EncounterFilter,
+    ) -> Result<sea_orm::Select<encounter::Entity>> {
+        Ok(select.apply_if((!filter.include_ended).then_some("active"), |s, v| s.filter(col("status").eq(v))))
+    }
+
+    async fn columns(_: &Place<'_>, input: EncounterInput) -> Result<Map<String, Value>> {
+        resource::plain_columns(&input)
+    }
+}

@@ -1,0 +1,485 @@
+//! Operations on encounters, shared by the REST routes and the tools.
+
+use std::collections::HashSet;
+
+use entity::{character, npc};
+use rules::{
+    encounter::{
+        Action, ActionKind, Decision, Encounter, NewParticipant, Refusal, Setup, Verbosity, commit_required, limits,
+    },
+    resolve::Outcome,
+};
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{
+    input::{ActionInput, CreateInput, EndInput, ParticipantInput},
+    stand::{is_known, own_in, whose_turn},
+    store::{self, Entry, Member, Place, Stored},
+};
+use crate::{
+    dice::service::{self as dice, Failure, Wish, given_error},
+    messages::service::NewMessage,
+    rules::{
+        service::{most_dice, spares},
+        sheet,
+    },
+};
+use base::{
+    error::{Code, Error, FieldError, Result},
+    metrics,
+};
+use db::tenancy::TenantTx;
+use edge::{http::resource::col, limits::check_rows_more};
+
+/// The transaction, the place and the turn of an operation.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    pub tx: &'a TenantTx,
+    pub place: Place<'a>,
+    pub turn: Option<Uuid>,
+    /// The most rows of a kind that the tenant may have. The campaign's log counts, too.
+    pub rows_max: u64,
+}
+
+/// The most messages that tell one action.
+pub const MESSAGES: u64 = 2;
+
+impl Cx<'_> {
+    /// Checks that the campaign's log has room. One statement, or none if the tenant has no limit.
+    ///
+    /// # Errors
+    /// `quota_exceeded`.
+    async fn has_room(&self) -> Result<()> {
+        check_rows_more(self.tx, self.rows_max, "message", MESSAGES).await
+    }
+}
+
+/// A new encounter.
+pub struct Created {
+    pub id: Uuid,
+    pub version: i64,
+    pub view: Value,
+}
+
+/// Begins an encounter: looks up records, rolls initiative and begins the first turn.
+///
+/// # Errors
+/// `validation_failed`, `invalid_dice`; database errors.
+pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput, rows_max: u64) -> Result<Created> {
+    check_rows_more(tx, rows_max, "message", MESSAGES).await?;
+    let id = Uuid::now_v7();
+    let mut warnings = Vec::new();
+    if input.seed.is_some() && input.dice.is_some() {
+        return Err(invalid("/seed".to_owned(), "give either dice or a seed, not both"));
+    }
+    let at = |index| format!("/participants/{index}");
+    let (participants, members) = enlist(tx, campaign, &input.participants, at, &mut warnings).await?;
+    let setup = Setup {
+        encounter_id: id.to_string(),
+        name: input.name.clone(),
+        participants,
+        terrain: input.terrain.as_ref().map(Into::into),
+        lighting: input.lighting,
+        surprise: input.surprise.clone(),
+        warnings,
+    };
+    let wish = Wish { given: input.dice.as_deref(), seed: input.seed, preview: false };
+    let (made, rolled) = dice::roll(tx, campaign, &wish, |dice| Ok(Encounter::create(&setup, dice)?)).await?;
+    rolled.used_up(0)?;
+    let version = store::insert(tx, campaign, id, &made.0, &members).await?;
+    metrics::ENCOUNTERS.with_label_values(&["created"]).inc();
+    let mut view = value(&made.0.view(Verbosity::Standard))?;
+    stamp(&mut view, id, version);
+    tell_hidden(&mut view, &made.0);
+    rolled.tell(&mut view);
+    Ok(Created { id, version, view })
+}
+
+/// Turns the input into participants for the rules, with their records if they have any. At most two statements.
+async fn enlist(
+    tx: &TenantTx,
+    campaign: Uuid,
+    inputs: &[ParticipantInput],
+    at: impl Fn(usize) -> String,
+    warnings: &mut Vec<String>,
+) -> Result<(Vec<NewParticipant>, Vec<Member>)> {
+    for (index, input) in inputs.iter().enumerate() {
+        for (field, name) in [("character_id", &input.character_id), ("npc_id", &input.npc_id)] {
+            if name.as_ref().is_some_and(|name| name.chars().count() > limits::ID_CHARS_MAX) {
+                let message = format!("must have at most {} characters", limits::ID_CHARS_MAX);
+                return Err(invalid(format!("{}/{field}", at(index)), message));
+            }
+        }
+    }
+    let names =
+        |of: fn(&ParticipantInput) -> Option<&String>| inputs.iter().filter_map(of).cloned().collect::<Vec<_>>();
+    let place = |names: &[String]| {
+        let ids: Vec<Uuid> = names.iter().filter_map(|n| Uuid::try_parse(n).ok()).collect();
+        let named = col("id").is_in(ids).or(col("slug").is_in(names.to_vec()));
+        col("tenant_id").eq(tx.tenant()).and(col("campaign_id").eq(campaign)).and(named)
+    };
+    let (characters, npcs) = (names(|p| p.character_id.as_ref()), names(|p| p.npc_id.as_ref()));
+    let characters = match characters.as_slice() {
+        [] => Vec::new(),
+        names => character::Entity::find().filter(place(names)).all(tx).await?,
+    };
+    let npcs = match npcs.as_slice() {
+        [] => Vec::new(),
+        names => npc::Entity::find().filter(place(names)).all(tx).await?,
+    };
+    let mut members: Vec<Member> = Vec::new();
+    let mut all = Vec::with_capacity(inputs.len());
+    for (index, input) in inputs.iter().enumerate() {
+        let mut new = NewParticipant::from(input);
+        let is = |name: &str, id: Uuid, slug: &str| name == slug || Uuid::try_parse(name) == Ok(id);
+        let found = match (&input.character_id, &input.npc_id) {
+            (Some(_), Some(_)) => {
+                return Err(invalid(format!("{}/npc_id", at(index)), "must be absent if character_id is given"));
+            }
+            (Some(name), None) => characters.iter().find(|c| is(name, c.id.0, &c.slug)).map(|c| {
+                new.character_id = Some(c.id.to_string());
+                ("character", c.id.0, c.version, c.slug.clone(), sheet::of_character(c.clone()))
+            }),
+            (None, Some(name)) => npcs.iter().find(|n| is(name, n.id.0, &n.slug)).map(|n| {
+                new.npc_id = Some(n.id.to_string());
+                ("npc", n.id.0, n.version, n.slug.clone(), sheet::of_npc(n.clone()))
+            }),
+            (None, None) => None,
+        };
+        if let Some((kind, record, version, slug, creature)) = found {
+            if members.iter().any(|m| m.record == record) && kind == "character" {
+                let message = format!("{slug} already takes part");
+                return Err(invalid(format!("{}/character_id", at(index)), message));
+            }
+            if new.id.is_empty() {
+                new.id = slug;
+            }
+            new.record = Some(creature);
+            if members.iter().all(|m| m.record != record) {
+                members.push(Member { participant: new.id.clone(), kind, record, version });
+            }
+        } else if let Some(name) = input.character_id.as_ref().or(input.npc_id.as_ref()) {
+            if new.id.is_empty() {
+                new.id.clone_from(name);
+            }
+            warnings.push(format!(
+                "There is no `{name}` in this campaign, so {} has no record and takes part in this encounter only.",
+                new.id
+            ));
+        }
+        all.push(new);
+    }
+    Ok((all, members))
+}
+
+/// Adds a participant to an active encounter.
+///
+/// # Errors
+/// `not_found`, `encounter_already_ended`, `validation_failed`, `invalid_dice`.
+pub async fn join(
+    cx: &Cx<'_>,
+    id: &str,
+    (input, pointer): (&ParticipantInput, &str),
+    given: Option<&[u32]>,
+) -> Result<Value> {
+    cx.has_room().await?;
+    let mut it = store::read(cx.tx, cx.place, id, true).await?;
+    let mut warnings = Vec::new();
+    let (mut new, members) =
+        enlist(cx.tx, it.campaign, std::slice::from_ref(input), |_| pointer.to_owned(), &mut warnings).await?;
+    let new = new.pop().ok_or_else(|| Error::internal("nobody joins"))?;
+    let record = new.character_id.as_ref().or(new.npc_id.as_ref());
+    if it.now.participants().iter().any(|p| record.is_some() && p.character_id.as_ref().or(p.npc_id.as_ref()) == record)
+    {
+        return Err(invalid(format!("{pointer}/character_id"), "already takes part"));
+    }
+    let wish = Wish { given, seed: None, preview: false };
+    let joining = dice::roll(cx.tx, it.campaign, &wish, |dice| Ok(it.now.join(&new, dice)?)).await;
+    let (decision, rolled) = joining.map_err(|error| below(error, pointer))?;
+    rolled.used_up(0)?;
+    let action = json!({ "action": "join", "participant_id": new.id }).to_string();
+    let entry = Entry { member: members.first(), ..Entry::of(action, "join", cx.turn) };
+    store::append(cx.tx, &mut it, decision.events, &entry).await?;
+    let mut view = view(&it, Verbosity::Standard)?;
+    if let Some(told) = view["warnings"].as_array_mut() {
+        told.extend(warnings.into_iter().map(Value::String));
+    }
+    rolled.tell(&mut view);
+    Ok(view)
+}
+
+/// Reads an encounter's current state.
+///
+/// # Errors
+/// `not_found`.
+pub async fn get(cx: &Cx<'_>, id: &str, verbosity: Verbosity) -> Result<(Value, i64)> {
+    let it = store::read(cx.tx, cx.place, id, false).await?;
+    if it.hidden {
+        return Err(Error::not_found("encounter"));
+    }
+    Ok((view(&it, verbosity)?, it.version))
+}
+
+/// The view, with the name and notes as clients edited them.
+fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
+    let mut view = value(&it.now.view(verbosity))?;
+    if !it.name.is_empty() {
+        view["name"] = json!(it.name);
+    }
+    if let Some(notes) = &it.notes {
+        view["notes"] = json!(notes);
+    }
+    stamp(&mut view, it.id, it.version);
+    tell_hidden(&mut view, &it.now);
+    Ok(view)
+}
+
+/// Adds what every resource has.
+fn stamp(view: &mut Value, id: Uuid, version: i64) {
+    view["id"] = json!(id);
+    view["version"] = json!(version);
+}
+
+/// Adds the ids of hidden participants to a view, for the game master and for [`super::veil`].
+fn tell_hidden(view: &mut Value, it: &Encounter) {
+    let hidden: Vec<&str> = it.participants().iter().filter(|p| p.hidden).map(|p| p.id.as_str()).collect();
+    if !hidden.is_empty() {
+        view["hidden"] = json!(hidden);
+    }
+}
+
+/// On whose behalf an action is done.
+pub enum Hand<'a> {
+    /// Somebody who may play the game master.
+    Table,
+    /// A character, by its id. It may only act for itself.
+    Own(&'a str),
+}
+
+/// Actions that only a game master may do.
+const MASTERS: &[ActionKind] = &[
+    ActionKind::Damage,
+    ActionKind::Heal,
+    ActionKind::TempHp,
+    ActionKind::AddCondition,
+    ActionKind::RemoveCondition,
+    ActionKind::AddEffect,
+    ActionKind::RemoveEffect,
+    ActionKind::RollInitiative,
+    ActionKind::Conceal,
+    ActionKind::Reveal,
+];
+
+/// Does an action in an encounter.
+///
+/// # Errors
+/// `not_your_turn`, `no_action_left`, `not_dying`, `encounter_already_ended`, `validation_failed`, `invalid_dice`,
+/// `forbidden`, `not_found`. Nothing has changed then.
+pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> Result<Value> {
+    cx.has_room().await?;
+    let it = store::read(cx.tx, cx.place, id, true).await?;
+    let mut action = Action::from(input);
+    let mut own_id = None;
+    if let Hand::Own(character) = hand {
+        own_id = Some(own(&it.now, &mut action, character)?);
+    }
+    let how = How { given: input.dice.as_deref(), preview: input.preview, turn: cx.turn, own: own_id.as_deref() };
+    act_in(cx.tx, it, &action, &how).await
+}
+
+/// How to carry out an action.
+pub struct How<'a> {
+    /// Dice rolled by hand.
+    pub given: Option<&'a [u32]>,
+    /// Whether to write nothing.
+    pub preview: bool,
+    pub turn: Option<Uuid>,
+    /// The participant whose player gets the answer; `None` for a game master.
+    pub own: Option<&'a str>,
+}
+
+/// Does an action in an encounter that the transaction has locked.
+///
+/// # Errors
+/// As for [`act`].
+pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_>) -> Result<Value> {
+    let attacks = matches!(action.action, ActionKind::Attack | ActionKind::CastSpell);
+    let wish = Wish { given: how.given, seed: None, preview: how.preview };
+    let decide = |dice: &mut dyn rules::dice::Dice| {
+        it.now.act(action, dice).map_err(|refusal| match refusal {
+            Refusal::NotYourTurn { .. } if how.own.is_some() => {
+                Failure::Other(Error::new(Code::NotYourTurn, whose_turn(&it.now, how.own)))
+            }
+            refusal => refusal.into(),
+        })
+    };
+    let (decision, rolled) = dice::roll(tx, it.campaign, &wish, decide).await?;
+    let needless = if attacks && decision.outcomes.iter().any(spares) {
+        let full = most_dice(|dice| it.now.act(action, dice).ok().map(|full| dice_of(&full)));
+        full.saturating_sub(dice_of(&decision))
+    } else {
+        0
+    };
+    rolled.used_up(needless)?;
+    let Decision { events, outcomes } = decision;
+    let mut told = json!({ "action": action.action, "outcomes": &outcomes, "events": events });
+    let before = it.now.clone();
+    if how.preview {
+        it.now.apply_all(&events);
+        told["preview"] = json!(true);
+    } else if !events.is_empty() {
+        let asked = serde_json::to_string(&said(action)?).map_err(Error::internal)?;
+        let with = action.attack.spell_name.as_deref().or(action.attack.weapon.as_deref());
+        let entry = Entry { with, outcomes: &outcomes, ..Entry::of(asked, action.action.name(), how.turn) };
+        let messages = store::append(tx, &mut it, events, &entry).await?;
+        told["told"] = json!(for_all(&messages));
+    }
+    metrics::ENCOUNTER_ACTIONS.with_label_values(&[action.action.name()]).inc();
+    standing(&mut told, &before, &it)?;
+    rolled.tell(&mut told);
+    Ok(told)
+}
+
+/// The text that everybody may read.
+fn for_all(messages: &[NewMessage]) -> String {
+    let open = messages.iter().filter(|m| m.whisper_to.is_empty());
+    open.map(|m| m.content.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// Adds the encounter's state after an action, with every participant that it changed.
+fn standing(told: &mut Value, before: &Encounter, it: &Stored) -> Result<()> {
+    // Nobody ever leaves, so the indexes match.
+    let same = before.participants().iter().zip(it.now.participants()).filter(|(then, now)| then == now);
+    let same: HashSet<&str> = same.map(|(then, _)| then.id.as_str()).collect();
+    let mut view = it.now.view(Verbosity::Detailed);
+    let mut participants = view.participants.take().unwrap_or_default();
+    participants.retain(|p| !same.contains(p.id.as_str()));
+    told["participants"] = value(&participants)?;
+    told["encounter_id"] = json!(view.encounter_id);
+    told["status"] = json!(view.status);
+    told["round"] = json!(view.round);
+    told["turn"] = json!(view.turn);
+    told["current_participant_id"] = json!(view.current_participant_id);
+    if !view.provoked.is_empty() {
+        told["provoked"] = value(&view.provoked)?;
+    }
+    told["seq"] = json!(it.seq);
+    tell_hidden(told, &it.now);
+    Ok(())
+}
+
+/// An action for the log, without empty fields.
+fn said(action: &Action) -> Result<Value> {
+    let mut said = value(action)?;
+    if let Some(members) = said.as_object_mut() {
+        members.retain(|_, v| match v {
+            Value::Null | Value::Bool(false) => false,
+            Value::Array(list) => !list.is_empty(),
+            Value::Object(members) => !members.is_empty(),
+            _ => true,
+        });
+    }
+    Ok(said)
+}
+
+/// Checks that an action is one that the character may do itself, on participants it knows of. Returns its id in the
+/// fight.
+fn own(it: &Encounter, action: &mut Action, character: &str) -> Result<String> {
+    let mine = own_in(it, character);
+    let mine =
+        mine.ok_or_else(|| Error::new(Code::Forbidden, "This character does not take part in the encounter."))?;
+    let acts = action.participant_id.get_or_insert_with(|| mine.id.clone());
+    if *acts != mine.id {
+        return Err(Error::new(Code::Forbidden, "A character can only act for itself."));
+    }
+    if action.overridden || MASTERS.contains(&action.action) {
+        return Err(Error::new(Code::Forbidden, "Only a game master can do this."));
+    }
+    if action.action == ActionKind::EndConcentration && action.target_id.as_ref().is_some_and(|id| *id != mine.id) {
+        return Err(Error::new(Code::Forbidden, "A character can only end its own concentration."));
+    }
+    if action.action == ActionKind::AdvanceTurn && it.current().is_none_or(|p| p.id != mine.id) {
+        let message = format!("A character can only end its own turn. {}", whose_turn(it, Some(&mine.id)));
+        return Err(Error::new(Code::NotYourTurn, message));
+    }
+    let is_unknown = |id: &str| it.participant(id).is_some_and(|p| !is_known(p, Some(&mine.id)));
+    let several = action.target_ids.iter().find(|id| is_unknown(id)).map(|id| ("target_ids", id));
+    let one = action.target_id.as_ref().filter(|id| is_unknown(id)).map(|id| ("target_id", id));
+    if let Some((argument, id)) = one.or(several) {
+        return Err(refused(Refusal::Unknown { argument, id: id.clone() }));
+    }
+    Ok(mine.id.clone())
+}
+
+/// Ends an encounter.
+///
+/// # Errors
+/// `encounter_already_ended`, `validation_failed`, `not_found`.
+pub async fn end(cx: &Cx<'_>, id: &str, input: &EndInput) -> Result<Value> {
+    cx.has_room().await?;
+    let mut it = store::read(cx.tx, cx.place, id, true).await?;
+    let decision = it.now.end(input.outcome, input.notes.as_deref()).map_err(refused)?;
+    let action = json!({ "action": "end", "outcome": input.outcome }).to_string();
+    let hide = !input.preserve_log;
+    let entry = Entry { notes: input.notes.as_deref(), hide, ..Entry::of(action, "end", cx.turn) };
+    store::append(cx.tx, &mut it, decision.events, &entry).await?;
+    metrics::ENCOUNTERS.with_label_values(&["ended"]).inc();
+    let updates = it.now.diff();
+    Ok(json!({
+        "encounter_id": it.id,
+        "outcome": input.outcome,
+        "summary": input.generate_summary.then(|| it.now.summary()),
+        "commit_required": commit_required(&updates),
+        "participant_updates": updates,
+    }))
+}
+
+fn dice_of(decision: &Decision) -> usize {
+    decision.outcomes.iter().map(|o: &Outcome| o.dice.len()).sum()
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Dice(cause) => Self::Dice(cause),
+            other => Self::Other(refused(other)),
+        }
+    }
+}
+
+/// A refusal by the rules as an error for clients.
+fn refused(refusal: Refusal) -> Error {
+    let sentence = |text: String| {
+        let mut letters = text.chars();
+        letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>() + ".").unwrap_or_default()
+    };
+    let message = sentence(refusal.to_string());
+    match refusal {
+        Refusal::AlreadyEnded => Error::new(Code::EncounterAlreadyEnded, message),
+        Refusal::NotYourTurn { .. } => Error::new(Code::NotYourTurn, message),
+        Refusal::NoActionLeft { .. } => Error::new(Code::NoActionLeft, message),
+        Refusal::NotDying => Error::new(Code::NotDying, message),
+        Refusal::NobodyLeft => Error::new(Code::Conflict, message),
+        Refusal::Unknown { argument, id } => {
+            Error::invalid(format!("/{argument}"), "unknown_reference", format!("Nobody called \"{id}\" takes part."))
+        }
+        Refusal::Argument { argument, message } => invalid(format!("/{argument}"), message),
+        Refusal::Dice(cause) => given_error(&cause),
+    }
+}
+
+/// Moves an error's pointers below another pointer.
+fn below(error: Error, pointer: &str) -> Error {
+    error.with_pointers(|own| format!("{pointer}{}", own.strip_prefix("/participant").unwrap_or(own)))
+}
+
+fn invalid(pointer: String, message: impl Into<String>) -> Error {
+    Error::validation(vec![FieldError { pointer, code: "invalid_value".into(), message: message.into() }])
+}
+
+fn value(of: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(of).map_err(Error::internal)
+}

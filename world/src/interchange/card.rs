@@ -1,0 +1,411 @@
+//! Converts character cards, V1 to V3, to NPCs and back.
+//!
+//! The card's data is stored with the NPC under `extensions.character_card`, so that an export gives back what has no
+//! meaning here. Instructions to a model (`system_prompt`, `post_history_instructions`) never reach a prompt, because a
+//! card is text from a stranger. Assets are file names and URLs; none is fetched or stored.
+
+use base64::{
+    Engine, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{
+    book::{self, Book, Members, world_info::UNKNOWN_MACRO, write::Uids},
+    charx, png,
+    report::Losses,
+    text::{self, string},
+};
+use base::{
+    error::{Error, Result},
+    json,
+};
+
+/// The largest number of characters in a description or personality.
+const TEXT_CHARS_MAX: usize = 20_000;
+/// The tool with which an NPC remembers.
+const MEMORY_TOOL: &str = crate::npcs::MEMORY_TOOL;
+/// The largest size in bytes of the card data that an NPC keeps. Clients' own keys are stored next to it.
+const KEPT_BYTES_MAX: usize = 56 * 1024;
+
+/// A card that was read.
+#[derive(Debug)]
+pub struct Card {
+    pub format: &'static str,
+    /// Members of `NpcInput`. They include the slug if we wrote the card.
+    pub npc: Members,
+    /// Members that the card does not set, for a new NPC.
+    pub at_first: Members,
+    /// Identifies this card. A newer version of the card has the same key.
+    pub key: String,
+    /// The NPC's original id, if we wrote the card.
+    pub id: Option<Uuid>,
+    /// The slugs of its owners, if we wrote the card.
+    pub owners: Vec<String>,
+    pub book: Option<Book>,
+}
+
+/// Reads a card: JSON, PNG or CHARX.
+///
+/// # Errors
+/// `bad_request` for invalid JSON, `validation_failed` for an invalid card.
+pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
+    if png::is_png(bytes) {
+        let card = in_picture(bytes)?;
+        losses.dropped("picture", "the picture itself is not kept; an exported card has a different one");
+        return of_value(json::file(&card)?, losses);
+    }
+    super::service::refuse_other_pictures(bytes)?;
+    if charx::is_zip(bytes) {
+        let (card, others) = charx::card(bytes)?;
+        if others > 0 {
+            losses.dropped("assets/*", "pictures and sounds are not kept");
+        }
+        return of_value(json::file(&card)?, losses);
+    }
+    of_value(json::file(bytes)?, losses)
+}
+
+/// Extracts the card's JSON from a picture, preferring `ccv3` over `chara`.
+fn in_picture(bytes: &[u8]) -> Result<Vec<u8>> {
+    let is_card = |name: &str| ["ccv3", "chara"].iter().any(|card| name.eq_ignore_ascii_case(card));
+    let texts = png::texts(bytes, is_card)?;
+    let named = |name: &str| texts.iter().find(|(keyword, _)| keyword.eq_ignore_ascii_case(name));
+    let (keyword, value) = named("ccv3").or_else(|| named("chara")).ok_or_else(|| {
+        Error::invalid("", "invalid_file", "This picture contains no card: it has no text chunk `chara` or `ccv3`.")
+    })?;
+    decode(value).ok_or_else(|| {
+        Error::invalid("", "invalid_file", format!("The text chunk `{keyword}` of this picture is not base64."))
+    })
+}
+
+/// Decodes base64 in either alphabet, with or without padding.
+fn decode(value: &[u8]) -> Option<Vec<u8>> {
+    let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let value: Vec<u8> = value.iter().copied().filter(|b| !b.is_ascii_whitespace() && *b != 0).collect();
+    let alphabet =
+        if value.iter().any(|b| matches!(b, b'-' | b'_')) { &alphabet::URL_SAFE } else { &alphabet::STANDARD };
+    GeneralPurpose::new(alphabet, config).decode(value).ok()
+}
+
+/// The path of the card's fields in the file, for reports.
+#[derive(Clone, Copy)]
+struct At(&'static str);
+
+impl At {
+    fn path(self, name: &str) -> String {
+        format!("{}/{name}", self.0)
+    }
+}
+
+fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
+    let Value::Object(mut top) = value else { return Err(no_card()) };
+    let spec = string(&top, "spec").to_owned();
+    let (format, at, mut data) = match (spec.as_str(), top.remove("data")) {
+        ("chara_card_v3", Some(Value::Object(data))) => ("character_card_v3", At("/data"), data),
+        ("chara_card_v2", Some(Value::Object(data))) => ("character_card_v2", At("/data"), data),
+        ("", None) => {
+            let is_card =
+                ["description", "personality", "first_mes", "char_persona"].iter().any(|k| top.contains_key(*k));
+            if !is_card {
+                return Err(no_card());
+            }
+            ("character_card_v1", At(""), std::mem::take(&mut top))
+        }
+        _ => return Err(no_card()),
+    };
+    if format == "character_card_v3" && string(&top, "spec_version").parse().is_ok_and(|v: f64| v > 3.0) {
+        losses.approximated("/spec_version", "", "the card has a newer version and was read as 3.0");
+    }
+    let name = text::line(string(&data, "name"));
+    if name.is_empty() {
+        return Err(Error::invalid(at.path("name"), "required", "A card must have a name."));
+    }
+    match text::is_cut(string(&data, "name")) {
+        true => losses.approximated(&at.path("name"), "name", "cut off after 200 characters"),
+        false => losses.kept(&at.path("name"), "name"),
+    }
+    let spoken = Some(text::line(string(&data, "nickname"))).filter(|n| !n.is_empty()).unwrap_or_else(|| name.clone());
+    let book = match data.remove("character_book") {
+        None | Some(Value::Null) => None,
+        Some(book) => Some(book::of_card(book, &spoken, losses)?),
+    };
+    let ours = match data.get_mut("extensions").and_then(Value::as_object_mut).and_then(|e| e.remove("tavernkeep")) {
+        Some(Value::Object(ours)) => ours,
+        _ => Members::new(),
+    };
+    tell(&data, at, losses);
+    let mut npc = npc_of(&data, Some((at, losses)));
+    let id = book::id_of(&ours);
+    let owners = ours.get("owners").and_then(Value::as_array).into_iter().flatten();
+    let owners = owners.filter_map(Value::as_str).take(50).map(ToOwned::to_owned).collect();
+    for (member, value) in ours.into_iter().filter(|(member, _)| OURS.contains(&member.as_str()) || member == "slug") {
+        losses.kept(&format!("{}/extensions/tavernkeep/{member}", at.0), &member);
+        npc.insert(member, value);
+    }
+    let mut at_first = Members::new();
+    if !npc.contains_key("available_tools") {
+        at_first.insert("available_tools".to_owned(), json!([MEMORY_TOOL]));
+        losses.approximated(
+            &at.path("*"),
+            "available_tools",
+            "a card has no tools; a new NPC gets `NPC_memorize`, because without it the NPC could not remember anybody",
+        );
+    }
+    let about = book.as_ref().map(|b| b.about.clone());
+    let key = format!("{}:{}", text::within(&slug(&name), 40), book::short(string(&data, "creator")));
+    // If we wrote the card and nobody added anything, there is nothing to keep.
+    let is_ours = npc.contains_key("slug");
+    if is_ours {
+        data.retain(|_, value| is_filled(value));
+    }
+    let kept = keep(format, data, top, about, &npc, at, losses);
+    let says = |name: &str| kept.get(name).and_then(Value::as_object).is_some_and(|part| part.values().any(is_filled));
+    if !is_ours || says("data") || says("book") || says("beside") {
+        npc.insert("extensions".to_owned(), json!({ "character_card": kept }));
+    }
+    Ok(Card { format, npc, at_first, key, id, owners, book })
+}
+
+fn slug(name: &str) -> String {
+    edge::http::resource::slug_of(name, "_").unwrap_or_else(|| book::short(name))
+}
+
+fn no_card() -> Error {
+    Error::invalid(
+        "",
+        "invalid_file",
+        "This is not a character card: expected `spec` chara_card_v2 or chara_card_v3 with `data`, or a flat card with a description.",
+    )
+}
+
+fn is_filled(value: &Value) -> bool {
+    !matches!(value, Value::Null) && value != "" && *value != json!([]) && *value != json!({})
+}
+
+/// Reports what happens to the fields that are not texts of the NPC.
+fn tell(data: &Members, at: At, losses: &mut Losses) {
+    for (name, value) in data.iter().filter(|(_, value)| is_filled(value)) {
+        let path = at.path(name);
+        match name.as_str() {
+            "name" | "description" | "personality" | "mes_example" => {}
+            "system_prompt" | "post_history_instructions" => {
+                losses.approximated(
+                    &path,
+                    "extensions",
+                    "cards cannot give instructions to a model here; the text is kept and exported again",
+                );
+            }
+            "scenario" | "first_mes" | "alternate_greetings" | "group_only_greetings" => {
+                losses.approximated(
+                    &path,
+                    "extensions",
+                    "no model reads it here, because an NPC reacts to what players do; it is kept and exported again",
+                );
+            }
+            "assets" => losses.approximated(
+                &path,
+                "extensions",
+                "pictures and sounds are not fetched; only their names are kept",
+            ),
+            "extensions" => {
+                for name in value.as_object().into_iter().flat_map(|e| e.keys()) {
+                    losses.carried(&format!("{path}/{name}"));
+                }
+            }
+            _ => losses.carried(&path),
+        }
+    }
+}
+
+/// The texts of the NPC, made from a card's data.
+fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
+    let name = text::line(string(data, "name"));
+    let spoken = Some(text::line(string(data, "nickname"))).filter(|n| !n.is_empty()).unwrap_or_else(|| name.clone());
+    // One more character than the limit, to notice longer texts.
+    let plain = |field: &str| text::plain(string(data, field), &spoken, TEXT_CHARS_MAX + 1);
+    let description = plain("description");
+    let mut personality = plain("personality");
+    let examples = plain("mes_example");
+    let examples = examples.trim();
+    if !examples.is_empty() {
+        let heading = if personality.trim().is_empty() { "" } else { "\n\n" };
+        personality = format!("{}{heading}How {spoken} speaks:\n{examples}", personality.trim_end());
+    }
+    if let Some((at, losses)) = told {
+        let cut = "cut off after 20000 characters";
+        for (field, to, value) in
+            [("description", "description", &description), ("personality", "personality_prompt", &personality)]
+        {
+            let source = string(data, field);
+            let path = at.path(field);
+            if value.chars().count() > TEXT_CHARS_MAX {
+                losses.approximated(&path, to, cut);
+            } else if source.trim().is_empty() {
+            } else if plain(field) != source {
+                losses.approximated(&path, to, "macros were filled in: {{char}} is the name, {{user}} the player");
+            } else if field == to {
+                losses.kept(&path, to);
+            } else {
+                losses.mapped(&path, to, "");
+            }
+        }
+        for field in ["description", "personality", "mes_example"] {
+            for name in text::unknown_macros(string(data, field)) {
+                losses.approximated(&format!("{} {{{{{name}}}}}", at.path(field)), "", UNKNOWN_MACRO);
+            }
+        }
+        if !examples.is_empty() {
+            losses.mapped(
+                &at.path("mes_example"),
+                "personality_prompt",
+                "added below the personality, as examples of speech",
+            );
+        }
+    }
+    let mut npc = Members::new();
+    npc.insert("name".to_owned(), name.into());
+    npc.insert("description".to_owned(), text::within(&description, TEXT_CHARS_MAX).into());
+    npc.insert("personality_prompt".to_owned(), text::within(&personality, TEXT_CHARS_MAX).into());
+    npc
+}
+
+/// Members of an NPC that only cards written by us have.
+const OURS: &[&str] = &[
+    "race",
+    "profession",
+    "location",
+    "faction",
+    "available_tools",
+    "stats",
+    "disposition",
+    "inventory",
+    "reaction_threshold",
+];
+
+/// The card data that an NPC keeps: without the NPC's own texts and, if it is too large, without the largest members.
+fn keep(
+    format: &'static str,
+    mut data: Members,
+    top: Members,
+    about: Option<Members>,
+    npc: &Members,
+    at: At,
+    losses: &mut Losses,
+) -> Members {
+    data.remove("name");
+    if data.get("description") == npc.get("description") {
+        data.remove("description");
+    }
+    if data.get("personality") == npc.get("personality_prompt") {
+        data.remove("personality");
+    }
+    let size = |value: &Value| serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len());
+    for name in text::lighten(&mut data, KEPT_BYTES_MAX) {
+        losses.dropped(&at.path(&name), "too large to be kept with the NPC");
+    }
+    let mut kept = Members::new();
+    kept.insert("format".to_owned(), format.into());
+    kept.insert("data".to_owned(), data.into());
+    // Members that other programs write next to `data`: mostly V1's fields again.
+    let known = ["spec", "spec_version", "name", "description", "personality", "scenario", "first_mes", "mes_example"];
+    let top: Members = top.into_iter().filter(|(name, _)| !known.contains(&name.as_str())).collect();
+    for (name, value) in [("beside", top), ("book", about.unwrap_or_default())] {
+        if value.is_empty() {
+            continue;
+        }
+        let value = Value::Object(value);
+        if size(&value) <= 4096 {
+            kept.insert(name.to_owned(), value);
+        } else {
+            losses.dropped(
+                if name == "book" { "/data/character_book" } else { "/" },
+                "the settings are too large to be kept",
+            );
+        }
+    }
+    kept
+}
+
+/// Writes an NPC as a V3 card. `npc` has the members of `NpcInput`, with the slugs of owners, and the row's id. `lore`
+/// has the entries of its book.
+#[must_use]
+pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
+    let kept = npc.get("extensions").and_then(|e| e.get("character_card"));
+    let part = |name: &str| kept.and_then(|k| k.get(name)).and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut data = part("data");
+    let mut origin = data.clone();
+    origin.insert("name".to_owned(), npc.get("name").cloned().unwrap_or_default());
+    for (field, member) in [("description", "description"), ("personality", "personality_prompt")] {
+        if kept.is_some() && !origin.contains_key(field) {
+            origin.insert(field.to_owned(), npc.get(member).cloned().unwrap_or_default());
+        }
+    }
+    let was = npc_of(&origin, None);
+    data.insert("name".to_owned(), npc.get("name").cloned().unwrap_or_default());
+    for (field, member) in [("description", "description"), ("personality", "personality_prompt")] {
+        let value = if was.get(member) == npc.get(member) { origin.get(field) } else { npc.get(member) };
+        data.insert(field.to_owned(), value.cloned().unwrap_or_else(|| "".into()));
+    }
+    // A changed personality already contains the examples.
+    if was.get("personality_prompt") != npc.get("personality_prompt") {
+        data.remove("mes_example");
+    }
+    for name in [
+        "scenario",
+        "first_mes",
+        "mes_example",
+        "creator_notes",
+        "system_prompt",
+        "post_history_instructions",
+        "creator",
+        "character_version",
+    ] {
+        data.entry(name).or_insert_with(|| "".into());
+    }
+    for name in ["alternate_greetings", "tags", "group_only_greetings"] {
+        data.entry(name).or_insert_with(|| json!([]));
+    }
+    let mut ours: Members =
+        OURS.iter().filter_map(|name| Some(((*name).to_owned(), npc.get(*name)?.clone()))).collect();
+    ours.retain(|_, value| !value.is_null());
+    ours.insert("slug".to_owned(), string(npc, "slug").into());
+    ours.extend(npc.get("id").map(|id| ("id".to_owned(), id.clone())));
+    ours.insert("owners".to_owned(), json!(owners));
+    if let Some(extensions) = data.entry("extensions").or_insert_with(|| json!({})).as_object_mut() {
+        extensions.insert("tavernkeep".to_owned(), ours.into());
+    }
+    if !lore.is_empty() {
+        let spoken = Some(string(&data, "nickname")).filter(|n| !n.is_empty()).unwrap_or_else(|| string(npc, "name"));
+        let mut uids = Uids::beside(lore.iter().filter_map(book::write::uid_of));
+        let entries: Vec<_> = lore.iter().map(|entry| book::write::card_entry(entry, spoken, &mut uids)).collect();
+        let mut book = part("book");
+        book.entry("extensions").or_insert_with(|| json!({}));
+        book.insert("entries".to_owned(), json!(entries));
+        data.insert("character_book".to_owned(), book.into());
+    }
+    let mut card = part("beside");
+    card.insert("spec".to_owned(), "chara_card_v3".into());
+    card.insert("spec_version".to_owned(), "3.0".into());
+    card.insert("data".to_owned(), data.into());
+    card.into()
+}
+
+/// A picture that contains a card: as V3 and, for older programs, also as V2.
+///
+/// # Errors
+/// `internal` if the card cannot be written as JSON.
+pub fn picture(card: &Value) -> Result<Vec<u8>> {
+    let v3 = serde_json::to_vec(card).map_err(Error::internal)?;
+    let mut older = card.clone();
+    if let Some(members) = older.as_object_mut() {
+        members.insert("spec".to_owned(), "chara_card_v2".into());
+        members.insert("spec_version".to_owned(), "2.0".into());
+    }
+    let v2 = serde_json::to_vec(&older).map_err(Error::internal)?;
+    let encode = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes).into_bytes();
+    let name = card.get("data").and_then(|d| d.get("name")).and_then(Value::as_str).unwrap_or_default();
+    Ok(png::picture(Sha256::digest(name.as_bytes()).into(), &[("chara", &encode(&v2)), ("ccv3", &encode(&v3))]))
+}

@@ -1,0 +1,225 @@
+//! The routes for import and export: `GET …/export`, `POST /campaigns/import`, cards and lorebooks.
+
+use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::{
+    card,
+    described::{CampaignDocument, CharacterCard, WorldInfo},
+    document::export::Export,
+    file::File,
+    lorebook::Lorebook,
+    out, pieces,
+    report::Report,
+    service::{self, Wanted},
+};
+use base::error::{Error, Problem, Result};
+use db::retry::{self, BRIEF};
+use edge::{
+    caller::Caller,
+    http::{Reply, paging, reply::attachment},
+    state::Edge,
+};
+
+/// The parameters of the import of a campaign document.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct CampaignImportParams {
+    /// Whether only to report what would happen, without changing anything.
+    dry_run: bool,
+    /// The slug of the campaign to create or change. By default the document's own.
+    slug: Option<String>,
+}
+
+/// The parameters of the import of a card.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct CardImportParams {
+    /// Whether only to report what would happen, without changing anything.
+    dry_run: bool,
+}
+
+/// The parameters of the import of a lorebook.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct LorebookImportParams {
+    /// Whether only to report what would happen, without changing anything.
+    dry_run: bool,
+    /// The name that identifies the book. By default its own name.
+    name: Option<String>,
+}
+
+/// The parameters of the import of entity documents.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct SeedImportParams {
+    /// Whether only to report what would happen, without changing anything.
+    dry_run: bool,
+}
+
+/// The parameters of the export of a lorebook.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct LorebookParams {
+    /// Exports only the entries of this imported book. The value is the book's name as a slug.
+    book: Option<String>,
+}
+
+async fn import(app: &Edge, caller: &Caller, wanted: &Wanted, file: &File, dry_run: bool) -> Result<Reply> {
+    // If two requests import the same, the second one finds what the first one created.
+    let once = async || once(app, caller, wanted, file, dry_run).await.map_err(|error| error.of_derived_slug());
+    retry::repeat(BRIEF, once).await
+}
+
+async fn once(app: &Edge, caller: &Caller, wanted: &Wanted, file: &File, dry_run: bool) -> Result<Reply> {
+    let ready = service::read(wanted.clone(), file.bytes.clone()).await?;
+    let tx = service::open(&app.pool, caller).await?;
+    if let Some(key) = &file.idempotency
+        && let Some(stored) = key.claim(&tx).await?
+    {
+        return Ok(stored);
+    }
+    let reply = Reply::ok(&service::import(&tx, caller, ready, dry_run).await?)?;
+    if dry_run {
+        return Ok(reply); // the transaction is forgotten, and with it everything it did
+    }
+    if let Some(key) = &file.idempotency {
+        key.store(&tx, &reply).await?;
+    }
+    tx.commit().await?;
+    Ok(reply)
+}
+
+/// Imports a campaign document.
+///
+/// New rows are created and different ones changed. Nothing is deleted. Importing the same document again changes
+/// nothing.
+#[utoipa::path(tag = "imports", operation_id = "import_campaign", request_body(content = Object, description = "A document of `GET …/export`, at most 32 MiB"),
+    params(CampaignImportParams), responses((status = 200, body = Report), (status = "default", body = Problem)))]
+#[post("/campaigns/import")]
+pub async fn import_campaign(app: web::Data<Edge>, caller: Caller, request: HttpRequest, file: File) -> Result<Reply> {
+    let asked: CampaignImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    import(&app, &caller, &Wanted::Campaign { slug: asked.slug }, &file, asked.dry_run).await
+}
+
+/// Imports a character card (V1 to V3: JSON, PNG or CHARX) as an NPC.
+///
+/// The card's book is imported as lore that this NPC knows.
+#[utoipa::path(tag = "imports", operation_id = "import_character_card",
+    request_body(description = "The card as JSON, PNG or CHARX, at most 32 MiB", content((Object = "application/json"), (Vec<u8> = "image/png"), (Vec<u8> = "application/zip"))),
+    params(("c" = String, Path, description = "Campaign id or slug"), CardImportParams),
+    responses((status = 200, body = Report), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/import/character-card")]
+pub async fn import_card(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    file: File,
+) -> Result<Reply> {
+    let asked: CardImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    import(&app, &caller, &Wanted::Card { campaign: path.into_inner() }, &file, asked.dry_run).await
+}
+
+/// Imports a lorebook.
+///
+/// It may be SillyTavern's world info, a card's book, or a book of Agnai, Risu, NovelAI or AI Dungeon.
+#[utoipa::path(tag = "imports", operation_id = "import_lorebook", request_body(content = serde_json::Value, description = "The book as JSON, at most 32 MiB"),
+    params(("c" = String, Path, description = "Campaign id or slug"), LorebookImportParams),
+    responses((status = 200, body = Report), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/import/lorebook")]
+pub async fn import_lorebook(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    file: File,
+) -> Result<Reply> {
+    let asked: LorebookImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    let wanted = Wanted::Lorebook { campaign: path.into_inner(), name: asked.name, file: None };
+    import(&app, &caller, &wanted, &file, asked.dry_run).await
+}
+
+/// Imports entity documents.
+///
+/// The body is a single document, a list, or `{players, owners, npcs, lore}`, with keys in PascalCase or snake_case.
+#[utoipa::path(tag = "imports", operation_id = "import_seed", request_body = serde_json::Value,
+    params(("c" = String, Path, description = "Campaign id or slug"), SeedImportParams),
+    responses((status = 200, body = Report), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/import/seed")]
+pub async fn import_seed(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    file: File,
+) -> Result<Reply> {
+    let asked: SeedImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    import(&app, &caller, &Wanted::Seed { campaign: path.into_inner() }, &file, asked.dry_run).await
+}
+
+/// Exports the whole campaign as one document.
+///
+/// It includes secrets, so it requires the scope `gm` in addition to `read`.
+#[utoipa::path(tag = "imports", operation_id = "export_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = CampaignDocument), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/export")]
+pub async fn export_campaign(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<HttpResponse> {
+    let export = Export::begin(&app.pool, &caller, &path).await?;
+    let name = format!("{}.tavernkeep.json", export.slug);
+    Ok(attachment("application/json", &name).streaming(Box::pin(pieces::stream(export))))
+}
+
+/// Exports an NPC as a character card, V3.
+#[utoipa::path(tag = "imports", operation_id = "export_card_json",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
+    responses((status = 200, body = CharacterCard), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/npcs/{x}/card.json")]
+pub async fn card_json(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+) -> Result<HttpResponse> {
+    let (name, card) = out::card(&app.pool, &caller, &path.0, &path.1).await?;
+    let bytes = serde_json::to_vec_pretty(&card).map_err(Error::internal)?;
+    Ok(attachment("application/json", &format!("{name}.json")).body(bytes))
+}
+
+/// Exports an NPC as a picture that contains its character card, in V2 and V3.
+#[utoipa::path(tag = "imports", operation_id = "export_card_png",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
+    responses((status = 200, content_type = "image/png", body = Vec<u8>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/npcs/{x}/card.png")]
+pub async fn card_png(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, String)>) -> Result<HttpResponse> {
+    let (name, card) = out::card(&app.pool, &caller, &path.0, &path.1).await?;
+    Ok(attachment("image/png", &format!("{name}.png")).body(card::picture(&card)?))
+}
+
+/// Exports the campaign's lore as SillyTavern's world info.
+///
+/// Secret entries are included only if the caller may see secrets.
+#[utoipa::path(tag = "imports", operation_id = "export_lorebook",
+    params(("c" = String, Path, description = "Campaign id or slug"), LorebookParams),
+    responses((status = 200, body = WorldInfo), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/lorebook.json")]
+pub async fn lorebook(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+) -> Result<HttpResponse> {
+    let asked: LorebookParams = paging::read_filter(paging::parameters(request.query_string())?)?;
+    let lorebook = Lorebook::begin(&app.pool, &caller, &path, asked.book.as_deref()).await?;
+    let name = asked
+        .book
+        .as_deref()
+        .filter(|b| b.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'))
+        .unwrap_or("lorebook");
+    Ok(attachment("application/json", &format!("{name}.json")).streaming(Box::pin(pieces::stream(lorebook))))
+}

@@ -1,0 +1,260 @@
+//! `[[links]]` in lore: what they refer to, which entries link to an entry, and updating links after a rename.
+//!
+//! A link is written `[[name]]` or `[[name|words]]`. The name is a title or slug of lore, or the slug of a character,
+//! NPC or owner; case does not matter. A trigger records who links to what (`lore_link`), so imports, forks and undos
+//! do not need to care.
+
+use std::{collections::HashSet, sync::LazyLock};
+
+use actix_web::{get, post, web};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    LoreEntries,
+    bulk::{
+        self, BulkInput, BulkReport,
+        changes::Changes,
+        replace::{Part, Replace},
+    },
+};
+use base::{
+    error::{Problem, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::Caller,
+    http::{
+        self, Body, Reply,
+        resource::{self, Ref, campaign_id},
+        validate,
+    },
+    state::Edge,
+};
+
+/// The largest numbers of links and of linking entries in an answer.
+const LINKS_MAX: usize = 500;
+const BACKLINKS_MAX: i64 = 200;
+
+/// A link in an entry's content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Link {
+    /// The name as written in the link.
+    pub name: String,
+    /// `lore`, `character`, `npc` or `owner`; null if nothing has this name.
+    pub kind: Option<String>,
+    pub id: Option<Uuid>,
+    pub slug: Option<String>,
+}
+
+/// An entry that links to this one.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Backlink {
+    pub id: Uuid,
+    pub slug: String,
+    pub title: String,
+}
+
+/// The links in both directions.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Links {
+    /// The links in this entry, in the order of the text, each name once.
+    pub links: Vec<Link>,
+    /// The first 200 entries that link to this one, sorted by title.
+    pub backlinks: Vec<Backlink>,
+    pub backlinks_total: i64,
+}
+
+/// A link in a text: its position, its name, and the words that are shown for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found<'a> {
+    pub start: usize,
+    pub end: usize,
+    pub name: &'a str,
+    pub words: &'a str,
+}
+
+/// The links in a text. The database function `link_keys` finds the same ones.
+pub fn find(text: &str) -> impl Iterator<Item = Found<'_>> {
+    // The pattern is a constant. If it were invalid, texts would have no links.
+    static LINK: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"\[\[([^\]\[|\n]{1,200})(?:\|([^\]\[|\n]{0,200}))?\]\]").ok());
+    LINK.iter().flat_map(move |link| link.captures_iter(text)).filter_map(|c| {
+        let (whole, name) = (c.get(0)?, c.get(1)?.as_str().trim());
+        let words = c.get(2).map(|w| w.as_str().trim()).filter(|w| !w.is_empty()).unwrap_or(name);
+        (!name.is_empty()).then_some(Found { start: whole.start(), end: whole.end(), name, words })
+    })
+}
+
+/// What the links of a text refer to, each name once. Takes one statement, or none for a text without links.
+///
+/// # Errors
+/// Those of the database.
+pub async fn resolve(tx: &TenantTx, caller: &Caller, campaign: Uuid, text: &str) -> Result<Vec<Link>> {
+    let mut seen = HashSet::new();
+    let names: Vec<String> =
+        find(text).map(|f| f.name.to_owned()).filter(|name| seen.insert(name.clone())).take(LINKS_MAX).collect();
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "SELECT n.nth, n.kind, n.id, coalesce(l.slug, a.slug) AS slug FROM linked_names($2, $3) n \
+         LEFT JOIN lore l ON n.kind = 'lore' AND l.tenant_id = $1 AND l.id = n.id AND (NOT l.secret OR $4) \
+         LEFT JOIN actor_slug a ON n.kind <> 'lore' AND a.tenant_id = $1 AND a.campaign_id = $2 AND a.actor_id = n.id",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(&names)
+    .bind(caller.sees_secrets())
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let mut links: Vec<Link> = names.into_iter().map(|name| Link { name, kind: None, id: None, slug: None }).collect();
+    for row in rows {
+        let nth = usize::try_from(row.read::<i32>("nth")?).unwrap_or_default();
+        if let (Some(link), Some(slug)) = (links.get_mut(nth.saturating_sub(1)), row.read::<Option<String>>("slug")?) {
+            link.kind = row.read("kind")?;
+            link.id = row.read("id")?;
+            link.slug = Some(slug);
+        }
+    }
+    Ok(links)
+}
+
+/// Entries that link to one of these names (titles or slugs), and their total number. Takes one statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn backlinks(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    names: &[&str],
+    rows_max: i64,
+) -> Result<(Vec<Backlink>, i64)> {
+    let rows = sqlx::query(
+        "SELECT l.id, l.slug, l.title, count(*) OVER () AS total FROM lore l \
+         WHERE l.tenant_id = $1 AND l.campaign_id = $2 AND (NOT l.secret OR $4) AND l.id IN ( \
+             SELECT k.lore_id FROM lore_link k WHERE k.tenant_id = $1 AND k.campaign_id = $2 \
+             AND k.target IN (SELECT link_key(n) FROM unnest($3::text[]) AS n)) \
+         ORDER BY l.title, l.id LIMIT $5",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(names)
+    .bind(caller.sees_secrets())
+    .bind(rows_max)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let total = rows.first().map_or(Ok(0), |row| row.read("total"))?;
+    let item =
+        |r: &sqlx::postgres::PgRow| Ok(Backlink { id: r.read("id")?, slug: r.read("slug")?, title: r.read("title")? });
+    Ok((stored::each(&rows, item), total))
+}
+
+/// How many entries link to each of these names, in order. Takes one statement, or none without names.
+///
+/// # Errors
+/// Those of the database.
+pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid, names: &[&str]) -> Result<Vec<i64>> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "SELECT (SELECT count(DISTINCT k.lore_id) FROM lore_link k \
+                 JOIN lore l ON l.tenant_id = $1 AND l.id = k.lore_id AND (NOT l.secret OR $4) \
+                 WHERE k.tenant_id = $1 AND k.campaign_id = $2 AND k.target = link_key(named.name)) AS n \
+         FROM unnest($3::text[]) WITH ORDINALITY AS named (name, nth) ORDER BY named.nth",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(names)
+    .bind(caller.sees_secrets())
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    rows.iter().map(|row| row.read("n")).collect()
+}
+
+/// Lists what a lore entry links to, and which entries link to it.
+#[utoipa::path(tag = "lore", operation_id = "list_lore_links",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
+    responses((status = 200, body = Links), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/lore/{x}/links")]
+pub async fn list(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, String)>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let entry = resource::find::<LoreEntries>(&tx, &caller, Some(&Ref::parse(&path.0)), &Ref::parse(&path.1)).await?;
+    let links = resolve(&tx, &caller, entry.campaign_id.0, &entry.content).await?;
+    let (backlinks, backlinks_total) =
+        backlinks(&tx, &caller, entry.campaign_id.0, &[&entry.title, &entry.slug], BACKLINKS_MAX).await?;
+    Reply::ok(&Links { links, backlinks, backlinks_total })
+}
+
+/// Which links to update.
+#[derive(Clone, Debug, Deserialize, ToSchema, garde::Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct MendInput {
+    /// The name that the links have now: the entry's former title or slug.
+    #[garde(custom(validate::line))]
+    pub from: String,
+    /// Whether only to report what would happen, without changing anything.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Updates links that name a lore entry by a former title or slug.
+///
+/// This is one step that can be undone like a bulk edit.
+#[utoipa::path(tag = "lore", operation_id = "mend_lore_links", request_body = MendInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
+    responses((status = 200, body = BulkReport), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/lore/{x}/mend-links")]
+pub async fn mend(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<MendInput>,
+) -> Result<Reply> {
+    http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        Reply::ok(&mend_in(tx, &caller, campaign, &path.1, &body.value).await?)
+    })
+    .await
+}
+
+/// The name for links to an entry: its title, or its slug if the title contains a character that ends a link.
+fn name_in_links<'a>(title: &'a str, slug: &'a str) -> &'a str {
+    if title.contains(['[', ']', '|']) { slug } else { title }
+}
+
+/// Like [`mend`], in the caller's transaction.
+///
+/// # Errors
+/// As for [`bulk::run`].
+pub async fn mend_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, x: &str, input: &MendInput) -> Result<BulkReport> {
+    validate::check(input)?;
+    let entry = resource::find::<LoreEntries>(tx, caller, Some(&Ref::Id(campaign)), &Ref::parse(x)).await?;
+    let (linking, _) = backlinks(tx, caller, campaign, &[&input.from], bulk::ENTRIES_MAX as i64).await?;
+    if linking.is_empty() {
+        return Ok(BulkReport { dry_run: input.dry_run, ..BulkReport::default() });
+    }
+    let words: Vec<String> = input.from.split_whitespace().map(regex::escape).collect();
+    let replace = Replace {
+        find: format!(r"\[\[\s*{}\s*(\|[^\]\[|\n]*)?\]\]", words.join(r"\s+")),
+        with: format!("[[{}${{1}}]]", name_in_links(&entry.title, &entry.slug).replace('$', "$$")),
+        parts: vec![Part::Content],
+        regex: true,
+        whole_word: false,
+        ignore_case: true,
+    };
+    let edit = BulkInput {
+        ids: Some(linking.iter().map(|l| l.id.to_string()).collect()),
+        filter: None,
+        changes: Changes { replace: Some(replace), ..Changes::default() },
+        dry_run: input.dry_run,
+        previewed: None,
+    };
+    bulk::run(tx, caller, campaign, &edit).await
+}

@@ -1,0 +1,311 @@
+//! `/campaigns/{c}/memories`, `/npcs/{x}/memories`, `/owners/{x}/memories`, `/broadcasts/{id}`.
+
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use edge::auth::player;
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    MemoryView,
+    list::{self as pages, MemoryFilter, find_actor, page_of},
+    service::{self, MoveInput, move_in},
+    subject::Subject,
+};
+use base::error::{Error, Problem, Result};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::Caller,
+    http::{
+        Body, Reply,
+        etag::Expected,
+        paging::{Items, ListParams, Page},
+        patch as merge_patch,
+        resource::{Ref, campaign_id},
+        validate,
+    },
+    state::Edge,
+};
+
+/// The members of a memory that a client can write.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryInput {
+    /// The player character that it is about, by id or slug.
+    player_id: String,
+    /// At most 2,000 characters.
+    #[schema(min_length = 1, max_length = 2000)]
+    text: String,
+}
+
+/// The members of a memory that can be changed.
+#[derive(Debug, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct MemoryChange {
+    #[schema(min_length = 1, max_length = 2000)]
+    text: String,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    #[garde(custom(validate::extensions))]
+    extensions: entity::shapes::Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    external_ref: Option<String>,
+}
+
+/// An NPC or owner of a campaign, as named in a path.
+struct HolderPath {
+    kind: &'static str,
+    name: String,
+}
+
+async fn holder_id(tx: &TenantTx, campaign: Uuid, holder: &HolderPath) -> Result<Uuid> {
+    find_actor(tx, campaign, &[holder.kind], &holder.name).await?.ok_or_else(|| Error::not_found(holder.kind))
+}
+
+async fn list(
+    app: &Edge,
+    caller: &Caller,
+    c: &str,
+    holder: Option<HolderPath>,
+    page: &Page<MemoryFilter>,
+) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
+    let holder_id = match &holder {
+        Some(holder) => Some(holder_id(&tx, campaign, holder).await?),
+        None => None,
+    };
+    pages::reply(page, page_of(&tx, caller, campaign, holder_id, page).await?)
+}
+
+async fn create(app: &Edge, caller: &Caller, c: &str, holder: HolderPath, body: Body<MemoryInput>) -> Result<Reply> {
+    let MemoryInput { player_id, text } = &body.value;
+    let text = service::text(text, "/text")?;
+    edge::http::write(app, caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
+        let holder_id = holder_id(tx, campaign, &holder).await?;
+        let player = player::id(tx, campaign, player_id).await?;
+        app.limits.check_rows(tx, caller, "memory").await?;
+        let new = service::NewMemory {
+            campaign,
+            holder_type: holder.kind,
+            holder: holder_id,
+            player: Subject::chosen(player),
+            text,
+            source: "editor",
+            author: caller.author(),
+            turn: None,
+        };
+        let id = service::insert(tx, &new).await?;
+        let view = service::find(tx, campaign, id, None).await?;
+        Reply::created(format!("/v1/campaigns/{campaign}/memories/{id}"), view.version, &view)
+    })
+    .await
+}
+
+/// Lists what an NPC remembers.
+#[utoipa::path(tag = "memories", operation_id = "list_npc_memories",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"), ListParams, MemoryFilter),
+    responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/npcs/{x}/memories")]
+pub async fn list_npc(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    page: Page<MemoryFilter>,
+) -> Result<Reply> {
+    let (c, name) = path.into_inner();
+    list(&app, &caller, &c, Some(HolderPath { kind: "npc", name }), &page).await
+}
+
+/// Lists what an owner remembers.
+#[utoipa::path(tag = "memories", operation_id = "list_owner_memories",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"), ListParams, MemoryFilter),
+    responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/owners/{x}/memories")]
+pub async fn list_owner(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    page: Page<MemoryFilter>,
+) -> Result<Reply> {
+    let (c, name) = path.into_inner();
+    list(&app, &caller, &c, Some(HolderPath { kind: "owner", name }), &page).await
+}
+
+/// Lists all memories of the campaign.
+#[utoipa::path(tag = "memories", operation_id = "list_memories",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, MemoryFilter),
+    responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/memories")]
+pub async fn list_all(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<MemoryFilter>,
+) -> Result<Reply> {
+    list(&app, &caller, &path, None, &page).await
+}
+
+/// Adds a memory to an NPC.
+#[utoipa::path(tag = "memories", operation_id = "create_npc_memory", request_body = MemoryInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
+    responses((status = 201, body = MemoryView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/npcs/{x}/memories")]
+pub async fn create_npc(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<MemoryInput>,
+) -> Result<Reply> {
+    let (c, name) = path.into_inner();
+    create(&app, &caller, &c, HolderPath { kind: "npc", name }, body).await
+}
+
+/// Adds a memory to an owner.
+#[utoipa::path(tag = "memories", operation_id = "create_owner_memory", request_body = MemoryInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
+    responses((status = 201, body = MemoryView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/owners/{x}/memories")]
+pub async fn create_owner(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<MemoryInput>,
+) -> Result<Reply> {
+    let (c, name) = path.into_inner();
+    create(&app, &caller, &c, HolderPath { kind: "owner", name }, body).await
+}
+
+/// Reads a memory.
+#[utoipa::path(tag = "memories", operation_id = "get_memory",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/memories/{x}")]
+pub async fn get(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<HttpResponse> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    let view = service::find(&tx, campaign, path.1, caller.player).await?;
+    Ok(Reply::ok(&view)?.versioned(view.version).unless_known(&request))
+}
+
+/// Locks a memory and returns it with its campaign, after the ETag was checked.
+async fn locked(tx: &TenantTx, caller: &Caller, request: &HttpRequest, path: &(String, Uuid)) -> Result<MemoryView> {
+    let campaign = campaign_id(tx, caller, &Ref::parse(&path.0)).await?;
+    service::hold(tx, campaign, path.1, &Expected::by(request)).await
+}
+
+/// Corrects a memory.
+///
+/// The next prompt contains the corrected text.
+#[utoipa::path(tag = "memories", operation_id = "update_memory",
+    request_body(content = MemoryChange, content_type = "application/merge-patch+json"),
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
+#[patch("/campaigns/{c}/memories/{x}")]
+pub async fn patch(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+    body: Body<Value>,
+) -> Result<Reply> {
+    edge::http::write(&app, &caller, None, async |tx| {
+        let current = locked(tx, &caller, &request, &path).await?;
+        let shown = serde_json::to_value(&current).map_err(Error::internal)?;
+        let read_only = [
+            "id",
+            "campaign_id",
+            "holder",
+            "player_id",
+            "player_slug",
+            "source",
+            "broadcast_id",
+            "author",
+            "turn_id",
+            "version",
+            "created_at",
+            "updated_at",
+        ];
+        let change: MemoryChange =
+            edge::http::bounds::read(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
+        validate::check(&change)?;
+        sqlx::query("UPDATE memory SET text = $3, extensions = $4, external_ref = $5 WHERE tenant_id = $1 AND id = $2")
+            .bind(tx.tenant())
+            .bind(current.id)
+            .bind(service::text(&change.text, "/text")?)
+            .bind(json!(change.extensions))
+            .bind(&change.external_ref)
+            .execute(&mut *tx.connection().await)
+            .await?;
+        let view = service::find(tx, current.campaign_id, current.id, None).await?;
+        Ok(Reply::ok(&view)?.versioned(view.version))
+    })
+    .await
+}
+
+/// Moves a memory to another NPC or owner, or to another subject.
+///
+/// A copy of a broadcast then no longer belongs to the broadcast.
+#[utoipa::path(tag = "memories", operation_id = "move_memory", request_body = MoveInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/memories/{x}/move")]
+pub async fn move_to(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+    body: Body<MoveInput>,
+) -> Result<Reply> {
+    edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let current = locked(tx, &caller, &request, &path).await?;
+        let view = move_in(tx, &current, &body.value).await?;
+        Ok(Reply::ok(&view)?.versioned(view.version))
+    })
+    .await
+}
+
+/// Deletes a memory.
+///
+/// The next prompt no longer contains it.
+#[utoipa::path(tag = "memories", operation_id = "delete_memory",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}/memories/{x}")]
+pub async fn delete(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<Reply> {
+    edge::http::write(&app, &caller, None, async |tx| {
+        let current = locked(tx, &caller, &request, &path).await?;
+        service::remove(tx, current.id).await?;
+        Ok(Reply::no_content())
+    })
+    .await
+}
+
+/// Retracts a broadcast: deletes all memories of it.
+#[utoipa::path(tag = "memories", operation_id = "delete_broadcast",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Broadcast id")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}/broadcasts/{x}")]
+pub async fn retract(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+    edge::http::write(&app, &caller, None, async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        service::retract(tx, campaign, path.1).await?;
+        Ok(Reply::no_content())
+    })
+    .await
+}

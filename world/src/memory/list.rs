@@ -1,0 +1,146 @@
+//! Lists memories page by page, filtered by holder, subject and source.
+
+use edge::auth::player;
+use entity::memory::Source;
+use sea_orm::ActiveEnum;
+use serde::Deserialize;
+use sqlx::AssertSqlSafe;
+use time::format_description::well_known::Rfc3339;
+use utoipa::IntoParams;
+use uuid::Uuid;
+
+use super::{MemoryView, service};
+use base::{
+    error::Result,
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::Caller,
+    http::{
+        Reply, budget,
+        paging::{self, Items, Page, SortKey},
+        resource::Ref,
+    },
+};
+
+/// Filters of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct MemoryFilter {
+    /// Only memories about this player character, by id or slug.
+    player_id: Option<String>,
+    /// Only memories of this NPC or owner, by id or slug.
+    holder_id: Option<String>,
+    /// `personal`, `private`, `broadcast`, `editor` or `import`.
+    #[param(inline)]
+    source: Option<Source>,
+    broadcast_id: Option<Uuid>,
+    turn_id: Option<Uuid>,
+}
+
+/// An actor of these kinds, by id or slug. Takes one statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn find_actor(tx: &TenantTx, campaign: Uuid, kinds: &[&str], name: &str) -> Result<Option<Uuid>> {
+    let (id, slug) = match Ref::parse(name) {
+        Ref::Id(id) => (Some(id), None),
+        Ref::Slug(slug) => (None, Some(slug)),
+    };
+    let row = sqlx::query(
+        "SELECT actor_id FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND kind = ANY ($3) \
+         AND (actor_id = $4 OR slug = $5)",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(kinds)
+    .bind(id)
+    .bind(slug)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    row.map(|row| row.read("actor_id")).transpose()
+}
+
+/// A page of memories, of one holder if it is given. Takes one statement, and one for each name in the filters.
+///
+/// # Errors
+/// `bad_request` for an order that the list does not support.
+pub async fn page_of(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Uuid,
+    mut holder_id: Option<Uuid>,
+    page: &Page<MemoryFilter>,
+) -> Result<Items<MemoryView>> {
+    let empty = || Ok(Items::<MemoryView> { items: Vec::new(), next_cursor: None });
+    if let Some(name) = &page.filter.holder_id {
+        match find_actor(tx, campaign, &["npc", "owner"], name).await? {
+            Some(id) if holder_id.is_none_or(|path| path == id) => holder_id = Some(id),
+            _ => return empty(),
+        }
+    }
+    let mut player = caller.player;
+    if let Some(name) = &page.filter.player_id {
+        match player::find(tx, campaign, name).await? {
+            Some(id) if player.is_none_or(|own| own == id) => player = Some(id),
+            _ => return empty(),
+        }
+    }
+    let (column, cast) = match page.sort.key {
+        SortKey::Created => ("m.id", "uuid"),
+        SortKey::Updated => ("m.updated_at", "timestamptz"),
+        SortKey::Name => ("m.text", "text"),
+        SortKey::Priority | SortKey::Tokens => {
+            return Err(paging::bad("sort", "must be `created_at`, `updated_at` or `name` here"));
+        }
+    };
+    let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
+    let sql = format!(
+        "{} WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND ($3::uuid IS NULL OR m.holder_id = $3) \
+           AND ($4::uuid IS NULL OR m.subject_id = $4) AND ($5::text IS NULL OR m.source = $5) \
+           AND ($6::uuid IS NULL OR m.broadcast_id = $6) AND ($7::uuid IS NULL OR m.turn_id = $7) \
+           AND ($8::timestamptz IS NULL OR m.updated_at >= $8) \
+           AND ($9::text IS NULL OR m.id IN (SELECT search_memory($2, $9, 10000))) \
+           AND ($10::text IS NULL OR ({column}, m.id) {sign} ($10::{cast}, $11)) \
+         ORDER BY {column} {order}, m.id {order} LIMIT $12",
+        service::SELECT
+    );
+    let after = page.after.as_ref();
+    let rows = sqlx::query(AssertSqlSafe(budget::within(&sql, ["text", "extensions"])))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(holder_id)
+        .bind(player)
+        .bind(page.filter.source.map(|source| source.to_value()))
+        .bind(page.filter.broadcast_id)
+        .bind(page.filter.turn_id)
+        .bind(page.updated_since)
+        .bind(&page.q)
+        .bind(after.map(|a| a.value.clone().unwrap_or_else(|| a.id.to_string())))
+        .bind(after.map(|a| a.id))
+        .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let views = stored::each(&rows, MemoryView::of);
+    Ok(page.finish(views, page.has_more(&rows), |memory| key(memory, page.sort.key)))
+}
+
+/// The position of a memory in a list of this order.
+fn key(memory: &MemoryView, order: SortKey) -> (Uuid, Option<String>) {
+    let value = match order {
+        SortKey::Created | SortKey::Priority | SortKey::Tokens => None,
+        SortKey::Updated => memory.updated_at.format(&Rfc3339).ok(),
+        SortKey::Name => Some(memory.text.clone()),
+    };
+    (memory.id, value)
+}
+
+/// Writes the page as an answer.
+///
+/// # Errors
+/// `internal`.
+pub fn reply(page: &Page<MemoryFilter>, memories: Items<MemoryView>) -> Result<Reply> {
+    Reply::ok(&page.written(memories, |memory| key(memory, page.sort.key), Ok)?)
+}

@@ -1,0 +1,347 @@
+//! Reads and writes messages for other parts of the server: several at once, and only those that a reader may see.
+
+use entity::{
+    message::{Author, Type},
+    session::Role,
+    shapes::{Extensions, Speaker},
+};
+use serde::Serialize;
+use serde_json::{Map, Number, Value, json};
+use sqlx::types::Json;
+use uuid::Uuid;
+
+use crate::playing::{Playing, Reader};
+use base::{
+    error::Result,
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
+use edge::http::budget;
+
+/// The largest number of characters in a message.
+pub const CONTENT_CHARS_MAX: usize = 20_000;
+
+/// A message to write.
+#[derive(Clone, Debug, Serialize)]
+pub struct NewMessage {
+    pub id: Uuid,
+    pub session_id: Option<Uuid>,
+    /// The scene where it was said; none if the scene has been deleted since.
+    pub scene_id: Option<Uuid>,
+    #[serde(rename = "type")]
+    pub kind: Type,
+    pub speaker: Speaker,
+    pub content: String,
+    pub flavor: Option<String>,
+    pub roll: Option<Value>,
+    pub author: Author,
+    pub player_id: Option<Uuid>,
+    pub entity_id: Option<Uuid>,
+    /// The people who may read it: `gm`, or ids of characters. Empty means everyone.
+    pub whisper_to: Vec<String>,
+    pub blind: bool,
+    pub turn_id: Option<Uuid>,
+    pub prompt_text: Option<String>,
+    pub tokens: u32,
+    pub window_start: Option<Uuid>,
+    /// For a session's turn: the role of its AI ([`crate::playing::Playing::told_as`]).
+    pub told_as: Option<String>,
+    pub extensions: Extensions,
+    pub external_ref: Option<String>,
+}
+
+impl NewMessage {
+    /// A message from the session's AI. Only the game master reads an assistant's messages.
+    #[must_use]
+    pub fn of_session(session: &Playing, turn: Option<Uuid>, speaker: &str, content: String) -> Self {
+        Self {
+            session_id: Some(session.id),
+            scene_id: session.scene,
+            turn_id: turn,
+            player_id: session.player.filter(|_| session.role == Role::Player),
+            whisper_to: if session.role == Role::Assistant { vec!["gm".to_owned()] } else { Vec::new() },
+            ..Self::chat(Author::Ai, speaker, content)
+        }
+    }
+
+    /// A chat message for everyone.
+    #[must_use]
+    pub fn chat(author: Author, speaker: &str, content: String) -> Self {
+        Self {
+            id: Uuid::now_v7(),
+            session_id: None,
+            scene_id: None,
+            kind: Type::Chat,
+            speaker: Speaker { name: speaker.to_owned(), alias: None },
+            content,
+            flavor: None,
+            roll: None,
+            author,
+            player_id: None,
+            entity_id: None,
+            whisper_to: Vec::new(),
+            blind: false,
+            turn_id: None,
+            prompt_text: None,
+            tokens: 0,
+            window_start: None,
+            told_as: None,
+            extensions: Extensions::new(),
+            external_ref: None,
+        }
+    }
+}
+
+/// Writes messages in order. A message whose `external_ref` already exists in the campaign is left out. Returns the ids
+/// of the written ones. Takes one statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> Result<Vec<Uuid>> {
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let row = sqlx::query("SELECT write_messages($1, $2, $3) AS ids")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(Json(messages))
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    row.read("ids")
+}
+
+/// Whether a message exists.
+///
+/// # Errors
+/// Those of the database.
+pub async fn is_there(tx: &TenantTx, id: Uuid) -> Result<bool> {
+    let found = sqlx::query("SELECT 1 FROM message WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(id)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    Ok(found.is_some())
+}
+
+/// One roll of a message, in the same form for all sources.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RollFacts {
+    pub formula: String,
+    pub total: Number,
+    pub flavor: String,
+    pub dice: Value,
+}
+
+/// The rolls in a message: a single one, or several under `rolls` or `results`.
+#[must_use]
+pub fn rolls(roll: &Value, flavor: Option<&str>) -> Vec<RollFacts> {
+    let several = ["rolls", "results"].iter().find_map(|name| {
+        let list = roll.get(name)?.as_array()?;
+        list.iter().any(|item| item.get("formula").is_some()).then_some(list)
+    });
+    let one = |roll: &Value| {
+        let total = ["total", "result"].iter().find_map(|name| roll.get(name)?.as_number().cloned())?;
+        Some(RollFacts {
+            formula: roll.get("formula").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            total,
+            flavor: roll.get("flavor").and_then(Value::as_str).or(flavor).unwrap_or_default().to_owned(),
+            dice: roll.get("dice").or_else(|| roll.get("results")).cloned().unwrap_or_else(|| json!([])),
+        })
+    };
+    match several {
+        Some(list) => list.iter().filter_map(one).collect(),
+        None => one(roll).into_iter().collect(),
+    }
+}
+
+/// Rolls in the form in which a message stores them.
+#[must_use]
+pub fn roll_value(rolls: &[RollFacts]) -> Value {
+    let one = |roll: &RollFacts| json!({ "formula": roll.formula, "total": roll.total, "flavor": roll.flavor, "dice": roll.dice });
+    match rolls {
+        [roll] => one(roll),
+        rolls => json!({ "rolls": rolls.iter().map(one).collect::<Vec<_>>() }),
+    }
+}
+
+/// The text of a roll's message, for readers who see only text.
+#[must_use]
+pub fn roll_text(rolls: &[RollFacts]) -> String {
+    let line = |roll: &RollFacts| match roll.flavor.as_str() {
+        "" => format!("{} = {}", roll.formula, roll.total),
+        flavor => format!("{flavor}: {} = {}", roll.formula, roll.total),
+    };
+    rolls.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The newest messages that a reader may see, oldest first, without those that were only for a model.
+///
+/// # Errors
+/// Those of the database.
+pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, compact: bool) -> Result<Vec<Value>> {
+    let sees = reader.sees(|name| format!("m.{name}"), "$3");
+    let sql = format!(
+        "SELECT type, speaker, content, flavor, roll, author, whisper_to <> '[]' AS whispered, created_at FROM message m \
+         WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
+           AND m.content <> '' AND {sees} \
+         ORDER BY m.id DESC LIMIT $4"
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(reader.player)
+        .bind(count)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(stored::each(rows.iter().rev(), |row| shown(row, compact)).into_iter().flatten().collect())
+}
+
+/// Which messages to read.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// This many of the newest.
+    Newest(i64),
+    /// Those of these messages that may be seen.
+    These(&'a [Uuid]),
+}
+
+/// A message as it is shown to people.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub id: Uuid,
+    pub speaker: String,
+    pub content: String,
+    /// `player`, `ai`, `gm` or `system`.
+    pub author: String,
+    pub is_whisper: bool,
+    pub turn_id: Option<Uuid>,
+    pub rolls: Vec<SeenRoll>,
+}
+
+/// A roll as it is shown to people.
+#[derive(Clone, Debug)]
+pub struct SeenRoll {
+    pub formula: String,
+    pub flavor: String,
+    pub total: String,
+    /// The value of each die, and whether it counts.
+    pub dice: Vec<(String, bool)>,
+}
+
+impl SeenRoll {
+    fn of(facts: RollFacts) -> Self {
+        let die = |die: &Value| {
+            let value = die.get("value").unwrap_or(die);
+            (value.to_string(), die.get("kept").is_none_or(|kept| kept == &Value::Bool(true)))
+        };
+        let dice = facts.dice.as_array().map(|dice| dice.iter().map(die).collect()).unwrap_or_default();
+        Self { formula: facts.formula, flavor: facts.flavor, total: facts.total.to_string(), dice }
+    }
+}
+
+/// The messages that a reader may see, oldest first, without those that were only for a model. Takes one statement, or
+/// none if there are no ids.
+///
+/// # Errors
+/// Those of the database.
+pub async fn seen(tx: &TenantTx, campaign: Uuid, reader: Reader, which: Which<'_>) -> Result<Vec<Seen>> {
+    let (ids, count) = match which {
+        Which::These([]) => return Ok(Vec::new()),
+        Which::These(ids) => (Some(ids), i64::MAX),
+        Which::Newest(count) => (None, count),
+    };
+    let sees = reader.sees(|name| format!("m.{name}"), "$3");
+    let sql = format!(
+        "SELECT id, type, speaker, content, flavor, roll, author, turn_id, whisper_to <> '[]' AS whispered FROM message m \
+         WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
+           AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) ORDER BY m.id DESC LIMIT $5"
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(reader.player)
+        .bind(ids)
+        .bind(count)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let seen = |row: &sqlx::postgres::PgRow| {
+        let speaker: sqlx::types::Json<Speaker> = row.read("speaker")?;
+        let roll: Option<Value> = row.read("roll")?;
+        let flavor: Option<&str> = row.read("flavor")?;
+        let facts = roll.as_ref().map(|roll| rolls(roll, flavor)).unwrap_or_default();
+        Ok(Seen {
+            id: row.read("id")?,
+            speaker: speaker.0.alias.unwrap_or(speaker.0.name),
+            content: row.read("content")?,
+            author: row.read("author")?,
+            is_whisper: row.read("whispered")?,
+            turn_id: row.read("turn_id")?,
+            rolls: facts.into_iter().map(SeenRoll::of).collect(),
+        })
+    };
+    Ok(stored::each(rows.iter().rev(), seen))
+}
+
+/// A message as a model reads it. A message with several rolls becomes one item per roll.
+fn shown(row: &sqlx::postgres::PgRow, compact: bool) -> Result<Vec<Value>> {
+    let at = row.read::<time::OffsetDateTime>("created_at")?;
+    let millis = i64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX);
+    let speaker: sqlx::types::Json<Speaker> = row.read("speaker")?;
+    let kind: &str = row.read("type")?;
+    let flavor: Option<&str> = row.read("flavor")?;
+    let is_whisper: bool = row.read("whispered")?;
+    let base = |code: &str| {
+        let mut item = Map::new();
+        let kind = if is_whisper && !compact { "whisper" } else { kind };
+        item.insert(key("type", compact), if compact { code.into() } else { kind.into() });
+        item.insert("ts".to_owned(), millis.into());
+        item.insert(key("speaker", compact), speaker.name.as_str().into());
+        if let Some(alias) = &speaker.alias {
+            item.insert(key("alias", compact), alias.as_str().into());
+        }
+        item
+    };
+    let roll: Option<Value> = row.read("roll")?;
+    let rolls = roll.as_ref().map(|roll| rolls(roll, flavor)).unwrap_or_default();
+    if kind == "roll" && !rolls.is_empty() {
+        return Ok(rolls
+            .into_iter()
+            .map(|roll| {
+                let mut item = base("dr");
+                item.insert(key("formula", compact), roll.formula.into());
+                item.insert(key("total", compact), roll.total.into());
+                item.insert(key("dice", compact), roll.dice);
+                item.insert(key("flavor", compact), roll.flavor.into());
+                Value::Object(item)
+            })
+            .collect());
+    }
+    let code = match (kind, is_whisper) {
+        (_, true) => "wp",
+        ("card", _) => "cc",
+        _ if row.read::<&str>("author")? == "gm" => "gm",
+        _ => "cm",
+    };
+    let mut item = base(code);
+    item.insert(key("content", compact), row.read::<&str>("content")?.into());
+    if let Some(flavor) = flavor {
+        item.insert(key("flavor", compact), flavor.into());
+    }
+    Ok(vec![Value::Object(item)])
+}
+
+/// The name of a member, or its short form.
+fn key(name: &'static str, compact: bool) -> String {
+    let short = match name {
+        "type" => "t",
+        "speaker" => "s",
+        "alias" => "a",
+        "content" => "c",
+        "formula" => "f",
+        "total" => "tt",
+        "dice" => "r",
+        "flavor" => "ft",
+        other => other,
+    };
+    (if compact { short } else { name }).to_owned()
+}

@@ -1,0 +1,166 @@
+//! NPCs: who they are, how they speak, which tools they may call, and a stat block for fights.
+
+pub mod place;
+
+use entity::{
+    npc,
+    shapes::{Condition, Effect, Extensions, Stats, ToolRef},
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::actors;
+use base::error::Result;
+use db::tenancy::TenantTx;
+use edge::http::{
+    resource::{self, Place, Ref, Resource, Stamp, col},
+    validate,
+};
+use edge::world_routes;
+
+/// The tool with which an NPC remembers.
+pub const MEMORY_TOOL: &str = "NPC_memorize";
+
+/// The members of an NPC that a client can write.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct NpcInput {
+    #[garde(custom(validate::opt_slug))]
+    #[serde(default)]
+    pub slug: Option<String>,
+    #[garde(custom(validate::line))]
+    pub name: String,
+    #[garde(length(chars, max = 20_000))]
+    #[serde(default)]
+    pub description: String,
+    #[garde(length(chars, max = 20_000))]
+    #[serde(default)]
+    pub personality_prompt: String,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub race: Option<String>,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub profession: Option<String>,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub location: Option<String>,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub faction: Option<String>,
+    /// The owners that it depends on, by id or slug.
+    #[garde(length(max = 50))]
+    #[serde(default)]
+    pub owner_ids: Vec<String>,
+    #[garde(custom(actors::tool_refs))]
+    #[serde(default)]
+    pub available_tools: Vec<ToolRef>,
+    #[serde(default)]
+    pub stats: Stats,
+    #[garde(length(max = 50))]
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
+    #[garde(length(max = 50))]
+    #[serde(default)]
+    pub effects: Vec<Effect>,
+    #[garde(length(chars, max = 200))]
+    #[serde(default = "neutral")]
+    pub disposition: String,
+    #[garde(length(max = 500))]
+    #[serde(default)]
+    pub inventory: Vec<Value>,
+    #[garde(range(min = 0, max = 1_000_000))]
+    #[serde(default = "actors::threshold")]
+    pub reaction_threshold: i32,
+    #[garde(custom(validate::extensions))]
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub extensions: Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub external_ref: Option<String>,
+}
+
+fn neutral() -> String {
+    "neutral".to_owned()
+}
+
+/// Filters of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct NpcFilter {
+    /// Only NPCs at this location, spelled the same.
+    location: Option<String>,
+    /// Only NPCs of this faction, spelled the same.
+    faction: Option<String>,
+    /// Only NPCs of this owner, by id or slug.
+    owner_id: Option<String>,
+}
+
+/// NPCs as a resource.
+pub struct Npcs;
+
+impl Resource for Npcs {
+    const TABLE: &'static str = "npc";
+    const IS_ACTOR: bool = true;
+    const NAMES_ACTORS: Option<(&'static str, &'static [&'static str])> = Some(("owner_ids", &["owner"]));
+    const HIDDEN_FROM_PLAYERS: &'static [&'static str] =
+        &["personality_prompt", "available_tools", "stats", "reaction_threshold", "owner_ids", "extensions"];
+    type Entity = npc::Entity;
+    type Model = npc::Model;
+    type View = npc::Model;
+    type Input = NpcInput;
+    type Filter = NpcFilter;
+
+    fn stamp(m: &npc::Model) -> Stamp<'_> {
+        Stamp { id: m.id.0, version: m.version, label: &m.name, updated_at: m.updated_at }
+    }
+
+    fn filter(select: sea_orm::Select<npc::Entity>, filter: &NpcFilter) -> Result<sea_orm::Select<npc::Entity>> {
+        use sea_orm::{
+            QueryFilter, QueryTrait,
+            sea_query::{Expr, ExprTrait},
+        };
+        Ok(select
+            .apply_if(filter.location.clone(), |s, v| s.filter(col("location").eq(v)))
+            .apply_if(filter.faction.clone(), |s, v| s.filter(col("faction").eq(v)))
+            .apply_if(filter.owner_id.as_deref().map(Ref::parse), |s, v| {
+                let (column, value) = match v {
+                    Ref::Id(id) => ("o.id", sea_orm::Value::from(id)),
+                    Ref::Slug(slug) => ("o.slug", slug.into()),
+                };
+                let of = "SELECT l.npc_id FROM npc_owner l JOIN owner o ON o.tenant_id = l.tenant_id AND o.id = l.owner_id \
+                          WHERE l.tenant_id = npc.tenant_id AND l.campaign_id = npc.campaign_id";
+                s.filter(Expr::cust_with_values(format!("id IN ({of} AND {column} = $1)"), [value]))
+            }))
+    }
+
+    async fn may_delete(tx: &TenantTx, npc: &npc::Model) -> Result<()> {
+        actors::may_be_forgotten(tx, npc.campaign_id.0, npc.id.0).await
+    }
+
+    async fn columns(place: &Place<'_>, mut input: NpcInput) -> Result<Map<String, Value>> {
+        let owners = actors::resolve(place, "/owner_ids", &input.owner_ids, &["owner"]).await?;
+        input.owner_ids = owners.iter().map(ToString::to_string).collect();
+        Self::columns_of_known(place, input).await
+    }
+
+    async fn columns_of_known(_: &Place<'_>, input: NpcInput) -> Result<Map<String, Value>> {
+        resource::plain_columns(&input)
+    }
+}
+
+world_routes!(Npcs, NpcInput, npc::Model, NpcFilter, "npc", "npcs", "/campaigns/{c}/npcs", "/campaigns/{c}/npcs/{x}");
+
+crate::revision_routes!(
+    Npcs,
+    npc::Model,
+    "npc",
+    "npcs",
+    "/campaigns/{c}/npcs/{x}/revisions",
+    "/campaigns/{c}/npcs/{x}/revisions/{seq}/restore"
+);

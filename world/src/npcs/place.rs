@@ -1,0 +1,29 @@
+//! Compares locations of NPCs, which may be spelled in several ways.
+
+use uuid::Uuid;
+
+use base::error::Result;
+use db::tenancy::TenantTx;
+use edge::http::resource::scope_key;
+
+/// The spellings of a location that NPCs use: `Old Crypt` and `old-crypt` are the same location. They are compared
+/// here, not in SQL, so all locations are read first; an index contains them all. Takes one statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn written(tx: &TenantTx, campaign: Uuid, place: &str) -> Result<Vec<String>> {
+    let all = sqlx::query_scalar::<_, String>(
+        "SELECT DISTINCT location FROM npc WHERE tenant_id = $1 AND campaign_id = $2 AND location IS NOT NULL",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(all.into_iter().filter(|location| is_same(location, place)).collect())
+}
+
+/// Whether two names mean the same location.
+#[must_use]
+pub fn is_same(a: &str, b: &str) -> bool {
+    scope_key(a) == scope_key(b)
+}

@@ -1,0 +1,132 @@
+//! Scenes: places in play, with tokens, notes and lights. A scene may belong to a frontend's channel; [`service`] finds
+//! the scene of a channel or creates it.
+
+pub mod service;
+
+use entity::{
+    scene,
+    shapes::{Extensions, SceneToken},
+};
+use garde::Validate;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::{IntoParams, ToSchema};
+
+use base::error::Result;
+use edge::http::{
+    resource::{self, Place, Resource, Stamp, col},
+    validate,
+};
+use edge::world_routes;
+
+/// The members of a scene that a client can write.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct SceneInput {
+    #[garde(custom(validate::opt_slug))]
+    #[serde(default)]
+    pub slug: Option<String>,
+    #[garde(custom(validate::line))]
+    pub name: String,
+    #[garde(length(chars, max = 20_000))]
+    #[serde(default)]
+    pub description: String,
+    /// The location where the scene is, as lore with the scope `zone` names it. If there is none, the scene's name is
+    /// used.
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub location: Option<String>,
+    #[serde(default)]
+    pub active: bool,
+    /// The frontend's channel that the scene belongs to. A channel has at most one scene in a campaign.
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub channel: Option<String>,
+    #[garde(range(min = 0, max = 1_000_000))]
+    #[serde(default)]
+    pub width: i32,
+    #[garde(range(min = 0, max = 1_000_000))]
+    #[serde(default)]
+    pub height: i32,
+    #[serde(default = "no_grid")]
+    #[schema(value_type = Object)]
+    pub grid: Value,
+    #[garde(length(max = 1000))]
+    #[serde(default)]
+    pub tokens: Vec<SceneToken>,
+    #[garde(length(max = 1000))]
+    #[serde(default)]
+    pub notes: Vec<Value>,
+    #[garde(length(max = 1000))]
+    #[serde(default)]
+    pub light_sources: Vec<Value>,
+    #[garde(custom(validate::extensions))]
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub extensions: Extensions,
+    #[garde(custom(validate::opt_line))]
+    #[serde(default)]
+    pub external_ref: Option<String>,
+}
+
+fn no_grid() -> Value {
+    json!({})
+}
+
+/// Filters of the list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct SceneFilter {
+    active: Option<bool>,
+    channel: Option<String>,
+}
+
+/// Scenes as a resource.
+pub struct Scenes;
+
+impl Resource for Scenes {
+    const TABLE: &'static str = "scene";
+    const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &["notes", "extensions"];
+    type Entity = scene::Entity;
+    type Model = scene::Model;
+    type View = scene::Model;
+    type Input = SceneInput;
+    type Filter = SceneFilter;
+
+    fn stamp(m: &scene::Model) -> Stamp<'_> {
+        Stamp { id: m.id.0, version: m.version, label: &m.name, updated_at: m.updated_at }
+    }
+
+    fn filter(select: sea_orm::Select<scene::Entity>, filter: &SceneFilter) -> Result<sea_orm::Select<scene::Entity>> {
+        use sea_orm::{QueryFilter, QueryTrait, sea_query::ExprTrait};
+        Ok(select
+            .apply_if(filter.active, |s, v| s.filter(col("active").eq(v)))
+            .apply_if(filter.channel.clone(), |s, v| s.filter(col("channel").eq(v))))
+    }
+
+    async fn columns(_: &Place<'_>, input: SceneInput) -> Result<Map<String, Value>> {
+        resource::plain_columns(&input)
+    }
+}
+
+world_routes!(
+    Scenes,
+    SceneInput,
+    scene::Model,
+    SceneFilter,
+    "scene",
+    "scenes",
+    "/campaigns/{c}/scenes",
+    "/campaigns/{c}/scenes/{x}"
+);
+
+crate::revision_routes!(
+    Scenes,
+    scene::Model,
+    "scene",
+    "scenes",
+    "/campaigns/{c}/scenes/{x}/revisions",
+    "/campaigns/{c}/scenes/{x}/revisions/{seq}/restore"
+);

@@ -1,0 +1,189 @@
+//! `/campaigns/{c}/sessions`: the sessions, the world as the frontend has it, its reports, and what changed.
+
+use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use entity::session;
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::{
+    SessionFilter, SessionInput, Sessions, changes,
+    delta::DeltaView,
+    facts::{Facts, Held, facts},
+    open::open,
+    reported::{read_world, take_world},
+    service::Position,
+    world_state::WorldState,
+};
+use base::error::{Error, Problem, Result};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::Caller,
+    http::{
+        Body, Reply,
+        paging::{Items, ListParams, Page},
+        resource::{self, Place, Ref, campaign_id},
+        validate, write,
+    },
+    state::Edge,
+};
+
+/// The body of a request that opens a session.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes a body that is read in two parts")]
+pub struct SessionOpen {
+    #[schema(inline)]
+    #[serde(flatten)]
+    session: SessionInput,
+    /// The world as the frontend has it.
+    world_state: Option<WorldState>,
+}
+
+/// How far a session has got.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct State {
+    /// Whether the session completed a turn. After the first, turns tell the AI only what changed, as long as its role stays the
+    /// same.
+    first_turn_complete: bool,
+    /// The campaign's `seq` up to which completed turns have told the AI what happened.
+    cursor_seq: Option<i64>,
+    /// The same for the session's own events.
+    cursor_event: Option<i64>,
+}
+
+/// A session and how far it has got.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SessionView {
+    #[serde(flatten)]
+    session: session::Model,
+    state: State,
+}
+
+impl SessionView {
+    /// A session of a campaign and how far it has got. One statement.
+    pub(super) async fn find(place: &Place<'_>, session: session::Model) -> Result<Self> {
+        let facts = facts(place.tx, place.campaign, session.id.0, None, Held::default()).await?;
+        Ok(Self::of(session, &facts))
+    }
+
+    fn of(session: session::Model, facts: &Facts) -> Self {
+        let cursor: Option<Position> = facts.standing.cursor;
+        let state = State {
+            first_turn_complete: facts.has_played,
+            cursor_seq: cursor.map(|c| c.seq),
+            cursor_event: cursor.map(|c| c.event),
+        };
+        Self { session, state }
+    }
+}
+
+/// Lists the sessions of the campaign.
+#[utoipa::path(tag = "sessions", operation_id = "list_sessions",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, SessionFilter),
+    responses((status = 200, body = Items<session::Model>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/sessions")]
+pub async fn list(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<SessionFilter>,
+) -> Result<Reply> {
+    resource::list::<Sessions>(&app, &caller, Some(&path), &page).await
+}
+
+/// Opens a session: 201. If the `client_id` already has a session, it takes that over with its conversation and cursor: 200.
+#[utoipa::path(tag = "sessions", operation_id = "create_session", request_body = SessionOpen,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 201, body = SessionView), (status = 200, body = SessionView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/sessions")]
+pub async fn create(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<String>,
+    body: Body<Value>,
+) -> Result<Reply> {
+    let mut value = body.value;
+    let members =
+        value.as_object_mut().ok_or_else(|| Error::invalid("", "invalid_value", "The body must be an object."))?;
+    let world = members.remove("world_state").filter(|w| !w.is_null());
+    let input: SessionInput = edge::http::bounds::read(value)?;
+    validate::check(&input)?;
+    let world = world.map(|w| read_world(w, "/world_state")).transpose()?;
+    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
+        let place = Place { tx, campaign, caller: &caller };
+        let (model, fresh) = open(&app.limits, &place, input.clone()).await?;
+        if let Some(world) = world.clone() {
+            take_world(tx, model.id.0, world).await?;
+        }
+        let view = SessionView::find(&place, model).await?;
+        let version = view.session.version;
+        let location = format!("{}/{}", request.path(), view.session.id);
+        let reply = Reply::created(location, version, &view)?;
+        Ok(if fresh { reply } else { Reply { status: 200, ..reply } })
+    })
+    .await
+}
+
+/// Reads a session and how far it has got.
+#[utoipa::path(tag = "sessions", operation_id = "get_session",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = SessionView), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/sessions/{x}")]
+pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<HttpResponse> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    let model = resource::find::<Sessions>(&tx, &caller, Some(&Ref::Id(campaign)), &Ref::Id(path.1)).await?;
+    let view = SessionView::find(&Place { tx: &tx, campaign, caller: &caller }, model).await?;
+    let version = view.session.version;
+    // `state` changes without a new version. The ETag only protects writes, so reads never get 304.
+    Ok(Reply::ok(&view)?.versioned(version).into())
+}
+
+/// Changes a session by a JSON merge patch.
+#[utoipa::path(tag = "sessions", operation_id = "update_session",
+    request_body(content = SessionInput, content_type = "application/merge-patch+json", description = "JSON merge patch"),
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = SessionView), (status = "default", body = Problem)))]
+#[patch("/campaigns/{c}/sessions/{x}")]
+pub async fn patch(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+    mut body: Body<Value>,
+) -> Result<Reply> {
+    if let Some(members) = body.value.as_object_mut().filter(|m| m.contains_key("channel")) {
+        // With another channel the scene changes too.
+        members.entry("scene_id").or_insert(Value::Null);
+    }
+    resource::patch::<Sessions>(&app, &caller, &request, Some(&path.0), &path.1.to_string(), body).await
+}
+
+/// Ends a session. Its messages stay in the campaign. The same `client_id` starts a new session next time.
+#[utoipa::path(tag = "sessions", operation_id = "delete_session",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 204), (status = "default", body = Problem)))]
+#[delete("/campaigns/{c}/sessions/{x}")]
+pub async fn delete(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<Reply> {
+    resource::delete::<Sessions>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
+}
+
+/// Shows what changed since the session's last completed turn, as its AI would read it now. This does not move the cursor.
+#[utoipa::path(tag = "sessions", operation_id = "get_session_delta",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = DeltaView), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/sessions/{x}/delta")]
+pub async fn delta(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    let facts = facts(&tx, campaign, path.1, None, Held::default()).await?;
+    Reply::ok(&changes::delta(&tx, &facts).await?.shown()?)
+}

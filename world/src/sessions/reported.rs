@@ -1,0 +1,39 @@
+//! Reads and stores the world as a frontend reports it.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    events,
+    service::{self, Dirty},
+    world_state::WorldState,
+};
+use base::error::{Error, Result};
+use db::tenancy::TenantTx;
+use edge::http::bounds;
+
+/// A world state that a frontend sent, checked. `at` is where it stands in the request.
+///
+/// # Errors
+/// `validation_failed`.
+pub fn read_world(value: Value, at: &str) -> Result<WorldState> {
+    if !value.is_object() {
+        return Err(Error::invalid(at, "invalid_value", "must be an object"));
+    }
+    bounds::check::<WorldState>(&value).map_err(|error| error.below(at))?;
+    let state: WorldState = super::input::read(value, at)?;
+    state.check(at)?;
+    events::too_large(&state)?;
+    Ok(state)
+}
+
+/// Stores the state. What moved since the previous one becomes part of the next delta.
+///
+/// # Errors
+/// Those of the database.
+pub async fn take_world(tx: &TenantTx, session: Uuid, state: WorldState) -> Result<()> {
+    let mut known = service::known(tx, session, true).await?;
+    let dirty = Dirty { world: true, combat: state.active_encounter.is_some() };
+    let piece = service::take_world(&mut known, state);
+    service::keep(tx, session, &known, dirty, &[piece]).await
+}

@@ -1,0 +1,167 @@
+//! What a player sees at the table: their character, the open fights, whom they can speak and whisper to, and what
+//! changed.
+
+use entity::character;
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, postgres::PgRow};
+use uuid::Uuid;
+
+use crate::{
+    encounters::{self, stand::FIGHT_OF_CHARACTER},
+    npcs,
+};
+use base::{
+    error::{Error, Result},
+    stored::{self, Columns},
+};
+use db::tenancy::TenantTx;
+use edge::{caller::Caller, http::resource::col};
+
+const FIGHTS_MAX: i64 = 3;
+const PEOPLE_MAX: i64 = 200;
+const CHARACTERS_MAX: i64 = 500;
+/// The most changes that are read at once.
+const CHANGES_MAX: i64 = 500;
+
+/// The name of a campaign.
+///
+/// # Errors
+/// `not_found`.
+pub async fn campaign_name(tx: &TenantTx, campaign: Uuid) -> Result<String> {
+    sqlx::query("SELECT name FROM campaign WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(campaign)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("campaign"))?
+        .read("name")
+}
+
+/// The player's character.
+///
+/// # Errors
+/// `not_found` if it is gone.
+pub async fn character(tx: &TenantTx, player: Uuid) -> Result<character::Model> {
+    let own = col("tenant_id").eq(tx.tenant()).and(col("id").eq(player));
+    let found = character::Entity::find().filter(own).one(tx).await?;
+    found.ok_or_else(|| Error::not_found("character"))
+}
+
+/// The newest three open fights as the caller may see them, newest first.
+///
+/// # Errors
+/// Database errors.
+pub async fn fights(tx: &TenantTx, campaign: Uuid, caller: &Caller) -> Result<Vec<Value>> {
+    let rows = sqlx::query(
+        "SELECT id FROM encounter WHERE tenant_id = $1 AND campaign_id = $2 AND status = 'active' AND NOT hidden \
+         ORDER BY id DESC LIMIT $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(FIGHTS_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let mut fights = Vec::new();
+    for row in &rows {
+        fights.push(encounters::veil::seen_by(tx, campaign, row.read("id")?, caller).await?);
+    }
+    Ok(fights)
+}
+
+/// Somebody whom a player can address.
+pub struct Person {
+    pub id: Uuid,
+    pub slug: String,
+    pub name: String,
+}
+
+impl Person {
+    fn of(row: &PgRow) -> Result<Self> {
+        Ok(Self { id: row.read("id")?, slug: row.read("slug")?, name: row.read("name")? })
+    }
+}
+
+/// Whom a player can speak to.
+pub struct Company {
+    pub npcs: Vec<Person>,
+    /// Whether the character is in a fight.
+    pub fights: bool,
+}
+
+/// The NPCs at the character's location and NPCs without a location. If the character has no location, all NPCs. At
+/// most three statements.
+///
+/// # Errors
+/// `not_found` if the character is gone.
+pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Company> {
+    let sql = format!(
+        "SELECT location, {FIGHT_OF_CHARACTER} IS NOT NULL AS fights FROM character WHERE tenant_id = $1 AND id = $2"
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(player)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("character"))?;
+    let places = match row.read::<Option<&str>>("location")? {
+        Some(place) => Some(npcs::place::written(tx, campaign, place).await?),
+        None => None,
+    };
+    let rows = sqlx::query(
+        "SELECT id, slug, name FROM npc WHERE tenant_id = $1 AND campaign_id = $2 \
+           AND ($3::text[] IS NULL OR location = ANY ($3) OR location IS NULL) \
+         ORDER BY location IS NULL, name, id LIMIT $4",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(places)
+    .bind(PEOPLE_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(Company { npcs: stored::each(&rows, Person::of), fights: row.read("fights")? })
+}
+
+/// The first 500 characters of a campaign, by name. One statement.
+///
+/// # Errors
+/// Database errors.
+pub async fn characters(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Person>> {
+    let rows = sqlx::query(
+        "SELECT id, slug, name FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name, id LIMIT $3",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(CHARACTERS_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(stored::each(&rows, Person::of))
+}
+
+/// A row of the campaign that changed.
+pub struct Change {
+    pub table: String,
+    pub op: String,
+    pub row: Uuid,
+}
+
+/// The changes after `seq`, at most 500, and the `seq` of the last one; `None` if there are none.
+///
+/// # Errors
+/// Database errors.
+pub async fn changes(tx: &TenantTx, campaign: Uuid, seq: i64) -> Result<Option<(i64, Vec<Change>)>> {
+    let rows = sqlx::query(
+        "SELECT seq, table_name, row_id, op FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 \
+         ORDER BY seq LIMIT $4",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(seq)
+    .bind(CHANGES_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let Some(last) = rows.last() else { return Ok(None) };
+    let change =
+        |row: &PgRow| Ok(Change { table: row.read("table_name")?, op: row.read("op")?, row: row.read("row_id")? });
+    Ok(Some((last.read("seq")?, rows.iter().map(change).collect::<Result<_>>()?)))
+}
