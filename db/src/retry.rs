@@ -1,6 +1,6 @@
 //! Retries a transaction after errors that will pass.
 //!
-//! Every write goes through this module: [`write()`] for a complete transaction, [`repeat`] and [`Tries`] for code that opens its
+//! Every write goes through this module: [`tenancy::write`](crate::tenancy::write) for a complete transaction, [`repeat`] and [`Tries`] for code that opens its
 //! own. An error will pass if another transaction was in the way ([`Error::is_transient`]) or the database could not be reached
 //! ([`Error::is_outage`]). A transaction that may have been committed is never retried ([`Error::in_doubt`]). Code that can find out
 //! does so and then clears the doubt ([`Error::settled`]).

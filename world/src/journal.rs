@@ -234,6 +234,7 @@ impl Follower {
 
     /// The bytes to send next; `None` when the stream is over.
     async fn next(&mut self) -> Result<Option<Bytes>> {
+        let mut is_gone = false;
         loop {
             if self.app.is_stopping() || Instant::now() >= self.until {
                 return Ok(None);
@@ -254,8 +255,13 @@ impl Follower {
             if page.has_more {
                 continue;
             }
-            if !self.campaign_is_there().await? {
+            if is_gone {
                 return Ok(None);
+            }
+            if !self.campaign_is_there().await? {
+                // It may have been deleted after the rows were read. Read once more, so that the stream tells of it.
+                is_gone = true;
+                continue;
             }
             let silent_at = Instant::now() + sse::HEARTBEAT;
             loop {

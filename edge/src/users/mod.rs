@@ -1,6 +1,6 @@
 //! Users of the editor: people with an email and a password who belong to tenants as owner, editor or viewer.
 //!
-//! - [`passwords`]: argon2id on separate threads, a few hashes at a time.
+//! - [`passwords`](crate::passwords): argon2id on separate threads, a few hashes at a time.
 //! - [`second_factor`]: codes in addition to the password.
 //! - [`sessions`]: who is signed in. The browser has a secret, the database only its hash.
 //! - [`email`]: addresses, and the only way to fold them.
