@@ -729,6 +729,7 @@ async fn other_methods_are_refused_with_those_allowed() {
     ] {
         let answer = tenant.send(tenant.request(method, &path)).await.problem(405, "method_not_allowed");
         assert_eq!(answer.header("allow"), allowed, "{path}");
+        assert_eq!(answer.body["detail"], format!("This path accepts only {allowed}."), "{path}");
     }
     for path in [
         "/v1/nonsense",

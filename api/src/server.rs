@@ -91,7 +91,7 @@ fn accept(
             let peer = io.peer_addr()?;
             // Events and frames are small. Without this they would wait for each other.
             io.set_nodelay(true)?;
-            let limits = app.config.connections;
+            let limits = app.connection_limits;
             let held = match app.proxies.trust(peer.ip()) {
                 true => None,
                 false => {

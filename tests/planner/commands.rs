@@ -12,6 +12,13 @@ async fn give(world: &World<'_>, name: &str, arguments: Value) -> Answer {
     world.post(&format!("/commands/{name}"), json!({ "player_id": "player_alice", "arguments": arguments })).await
 }
 
+/// A tenant's settings may name every command and nothing else.
+#[test]
+fn settings_know_the_names_of_all_commands() {
+    let names: Vec<_> = REGISTRY.iter().map(|command| command.name).collect();
+    assert_eq!(names, edge::tenants::commands::NAMES);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_command_does_what_it_says() {
     let server = Server::start().await;

@@ -300,21 +300,6 @@ pub fn find(name: &str) -> Option<&'static Command> {
     REGISTRY.iter().find(|c| c.name == name)
 }
 
-/// Checks that a setting names only existing commands.
-///
-/// # Errors
-/// A sentence for the person who wrote the setting.
-pub fn are_known(names: &[String]) -> garde::Result {
-    match names.iter().find(|name| !REGISTRY.iter().any(|c| c.name == name.as_str())) {
-        None if names.len() <= REGISTRY.len() => Ok(()),
-        None => Err(garde::Error::new("must name each command once")),
-        Some(_) => {
-            let all: Vec<_> = REGISTRY.iter().map(|c| c.name).collect();
-            Err(garde::Error::new(format!("must name existing commands: {}", all.join(", "))))
-        }
-    }
-}
-
 /// A message that a command wrote.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "it describes a command's answer")]

@@ -269,8 +269,7 @@ pub static REGISTRY: &[Tool] = &[
     tool::<resolve::TakeRest>(),
 ];
 
-/// The tools with which NPCs and owners remember.
-pub const NPC_MEMORY: &str = npc_memorize::NpcMemorize::NAME;
+/// The tool with which owners remember.
 pub const OWNER_MEMORY: &str = owner_memorize::OwnerMemorize::NAME;
 
 /// Whether an entity of this kind can remember something. For an owner, telling its dependents counts as well.
@@ -278,7 +277,7 @@ pub const OWNER_MEMORY: &str = owner_memorize::OwnerMemorize::NAME;
 pub fn remembers(kind: EntityKind, listed: &[ToolRef]) -> bool {
     let has = |name: &str| listed.iter().any(|tool| tool.name() == name);
     match kind {
-        EntityKind::Npc => has(NPC_MEMORY),
+        EntityKind::Npc => has(world::npcs::MEMORY_TOOL),
         EntityKind::Owner => has(OWNER_MEMORY) || has(owner_memorize_dependables::OwnerMemorizeDependables::NAME),
     }
 }

@@ -5,12 +5,15 @@ use serde_json::{Value, json};
 use super::{ActorKind, ToolCx, ToolSpec, answers::MemoryMade, arguments::Memorize};
 use base::error::Result;
 use edge::limits::check_rows;
-use world::memory::service::{NewMemory, insert};
+use world::{
+    memory::service::{NewMemory, insert},
+    npcs::MEMORY_TOOL,
+};
 
 pub(super) struct NpcMemorize;
 
 impl ToolSpec for NpcMemorize {
-    const NAME: &'static str = "NPC_memorize";
+    const NAME: &'static str = MEMORY_TOOL;
     const DESCRIPTION: &'static str = "Remember something about a player, for yourself, for all later conversations.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Npc];
     const INFORMS: bool = false;

@@ -8,9 +8,9 @@ use super::{
     form::{Field, Group, Kind, OTHER_PROGRAMS, SIZES},
     world_form::World,
 };
-use ai::tools;
+
 use entity::kind::EntityKind;
-use world::npcs::Npcs;
+use world::npcs::{MEMORY_TOOL, Npcs};
 
 impl World for Npcs {
     const TAB: Tab = Tab::Npcs;
@@ -87,6 +87,6 @@ impl World for Npcs {
     }
 
     fn blank() -> Value {
-        json!({ "stats": { "size": "medium" }, "available_tools": [tools::NPC_MEMORY] })
+        json!({ "stats": { "size": "medium" }, "available_tools": [MEMORY_TOOL] })
     }
 }

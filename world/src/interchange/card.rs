@@ -4,6 +4,7 @@
 //! meaning here. Instructions to a model (`system_prompt`, `post_history_instructions`) never reach a prompt, because a
 //! card is text from a stranger. Assets are file names and URLs; none is fetched or stored.
 
+use crate::npcs::MEMORY_TOOL;
 use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
@@ -25,8 +26,6 @@ use base::{
 
 /// The largest number of characters in a description or personality.
 const TEXT_CHARS_MAX: usize = 20_000;
-/// The tool with which an NPC remembers.
-const MEMORY_TOOL: &str = crate::npcs::MEMORY_TOOL;
 /// The largest size in bytes of the card data that an NPC keeps. Clients' own keys are stored next to it.
 const KEPT_BYTES_MAX: usize = 56 * 1024;
 
