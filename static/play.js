@@ -86,12 +86,22 @@ if (log) {
   const fights = () => to.querySelector('option[value="*"][selected]') !== null;
   let chosen = to.value;
   let fought = fights();
-  to.addEventListener("change", () => { chosen = to.value; });
+  // Who has a greeting for this player can be met.
+  const meet = document.getElementById("meet");
+  const greets = () => {
+    meet.hidden = !to.selectedOptions[0]?.dataset.greets;
+    meet.elements.to.value = to.value;
+  };
+  greets();
+  meet.addEventListener("submit", () => { delete to.selectedOptions[0]?.dataset.greets; });
+  meet.addEventListener("htmx:afterRequest", greets);
+  to.addEventListener("change", () => { chosen = to.value; greets(); });
   new MutationObserver(() => {
     if (fights() && !fought) chosen = "*";
     fought = fights();
     if ([...to.options].some((option) => option.value === chosen)) to.value = chosen;
     chosen = to.value;
+    greets();
   }).observe(to, { childList: true });
 
   words.addEventListener("keydown", (event) => {

@@ -262,3 +262,22 @@ async fn a_token_for_one_campaign_finds_no_other() {
     inland.post("/v1/campaigns", json!({ "name": "Third" })).await.problem(403, "forbidden");
     assert_eq!(counts(&server).await, before);
 }
+
+/// A prefix only finds a key. The rest of the key has to be right to its last character.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_known_prefix_with_another_secret_is_no_credential() {
+    let server = Server::start().await;
+    let (acme, other) = (server.tenant("acme").await, server.tenant("other").await);
+    acme.get("/v1/campaigns").await.expect(200);
+    let (prefix, secret) = acme.credential.split_at("tk_12345678_".len());
+    let exchanged = |at: usize| {
+        let letter = if secret.as_bytes()[at] == b'A' { "B" } else { "A" };
+        format!("{prefix}{}{letter}{}", &secret[..at], &secret[at + 1..])
+    };
+    let theirs = format!("{prefix}{}", &other.credential[prefix.len()..]);
+    for forged in [exchanged(0), exchanged(20), exchanged(42), theirs, format!("{prefix}{}", "x".repeat(43))] {
+        let forger = acme.with_credential(&forged);
+        forger.get("/v1/campaigns").await.problem(401, "unauthenticated");
+        forger.post("/v1/auth/token", json!({})).await.problem(401, "unauthenticated");
+    }
+}

@@ -10,6 +10,7 @@ mod links;
 mod looks;
 mod lore;
 mod merging;
+mod reactions;
 mod remedies;
 mod roles;
 mod saving;

@@ -247,6 +247,39 @@ fn members(route: &Access, api: &Value) -> Vec<String> {
     properties.keys().cloned().collect()
 }
 
+/// Words of Rust, which nobody should read who writes JSON.
+const RUSTY: [&str; 14] = [
+    "expected",
+    "missing field",
+    "unknown field",
+    "invalid type",
+    "invalid value",
+    "variant",
+    "struct",
+    "untagged",
+    "u32",
+    "i32",
+    "u8",
+    "u64",
+    "f64",
+    "`Option",
+];
+
+/// A message has no word of Rust, unless the body that it is about has it.
+fn is_plain(words: &str, body: &Value) {
+    let body = body.to_string();
+    // `instruction` is not `struct`.
+    let has = |rusty: &str| {
+        words.match_indices(rusty).any(|(at, _)| {
+            let (before, after) = (&words[..at], &words[at + rusty.len()..]);
+            !before.ends_with(char::is_alphanumeric) && !after.starts_with(char::is_alphanumeric)
+        })
+    };
+    for rusty in RUSTY.iter().filter(|rusty| !body.contains(**rusty)) {
+        assert!(!has(rusty), "{words}: {body:.500}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_json_makes_the_server_fail() {
     let server = Server::start().await;
@@ -271,6 +304,11 @@ async fn no_json_makes_the_server_fail() {
             let answer = send(&tenant, &rows, route, body.to_string()).await;
             assert!(answer.status < 500, "{} {}: {body}\n{}", route.method, route.path, answer.text);
             if answer.status >= 400 {
+                for words in
+                    answer.body["errors"].as_array().into_iter().flatten().filter_map(|e| e["message"].as_str())
+                {
+                    is_plain(words, &body);
+                }
                 let code = answer.body["code"].as_str().unwrap_or_default();
                 assert!(Code::ALL.iter().any(|c| c.as_str() == code && c.status() == answer.status), "{}", answer.text);
             } else {
@@ -282,22 +320,45 @@ async fn no_json_makes_the_server_fail() {
     server.anonymous().get("/readyz").await.expect(200);
 }
 
+/// What members with words are called.
+const WORDS: [&str; 5] = ["message", "action", "content", "text", "instruction"];
+
+/// Whether nobody is spoken to: descriptions that may be left out, kinds of actions, what is written down, previews of prompts.
+fn is_not_spoken(route: &Access) -> bool {
+    let ends = ["/actions", "/lore", "/lore/{x}", "/memories", "/memories/{x}", "/prompt"];
+    ends.iter().any(|end| route.path.ends_with(end))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn blank_messages_are_refused_everywhere() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
-    let world = tenant.world().await;
-    for blank in ["", " ", "\n\t\u{2003}\r\n"] {
-        for (path, body, pointer) in [
-            ("/messages", json!({ "content": blank }), "/content"),
-            ("/npcs/innkeeper_bob/turns", json!({ "player_id": "player_alice", "action": blank }), "/action"),
-            ("/owners/town_council_owner/turns", json!({ "player_id": "player_alice", "action": blank }), "/action"),
-            ("/rules/resolve", json!({ "player_id": "player_alice", "action": blank }), "/action"),
-        ] {
-            let answer = world.post(path, body).await.problem(422, "validation_failed");
-            assert_eq!(answer.pointers(), [pointer], "{path}: {}", answer.text);
+    let rows = Rows::make(&tenant, "x").await;
+    let api = serde_json::to_value(tavernkeep::routes::document()).unwrap();
+    let mut spoken: Vec<(String, Value, String)> = Vec::new();
+    for route in writes().filter(|route| !is_not_spoken(route)) {
+        for member in members(route, &api).into_iter().filter(|member| WORDS.contains(&member.as_str())) {
+            let mut body = rows.body(route);
+            body[member.as_str()] = Value::Null;
+            spoken.push((rows.path(route.path), body, format!("/{member}")));
         }
     }
+    assert_eq!(spoken.len(), 7, "new words are spoken, or some are no longer: {spoken:#?}");
+    for command in ["do", "ooc"] {
+        let body = json!({ "player_id": "player_alice", "arguments": { "message": null } });
+        let path = rows.path(&format!("/v1/campaigns/{{c}}/commands/{command}"));
+        spoken.push((path, body, "/arguments/message".to_owned()));
+    }
+    let before = counts(&server).await;
+    for blank in ["", " ", "\n\t\u{2003}\r\n"] {
+        for (path, body, pointer) in &spoken {
+            let mut body = body.clone();
+            *body.pointer_mut(pointer).unwrap() = json!(blank);
+            let answer = tenant.post(path, body).await.problem(422, "validation_failed");
+            assert_eq!(answer.pointers(), [pointer.as_str()], "{path}: {}", answer.text);
+        }
+    }
+    assert_eq!(counts(&server).await, before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -336,11 +397,7 @@ async fn all_that_does_not_fit_is_told_at_once_in_plain_words() {
         json!({ "name": "Zoe", "level": 21, "abilities": { "strength": "high", "luck": 3 }, "spell_slots": [1] });
     let errors = told(world.post("/characters", character).await);
     assert!(errors.len() >= 3, "{errors:?}");
-    for words in errors.values() {
-        for rusty in ["expected", "invalid type", "variant", "struct", "u32", "i32", "u8", "field"] {
-            assert!(!words.contains(rusty), "{words}");
-        }
-    }
+    errors.values().for_each(|words| is_plain(words, &Value::Null));
     // Arguments of tools and of commands are read apart from the body that holds them.
     let arguments = json!({ "target": 7, "weapon": [], "cover": "wall", "colour": "red" });
     let call = json!({ "actor": { "type": "character", "id": "player_alice" }, "arguments": arguments });

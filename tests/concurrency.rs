@@ -106,6 +106,7 @@ async fn broadcasts_and_edits_do_not_wait_for_each_other_for_ever() {
     }
     steps.push(rehearsal::Step::from(Reply::text("Done.")).sticky());
     server.model.set_script(Script::replies(steps));
+    world.free_of_charge().await;
     let turns = async |player: &'static str, word: &'static str| {
         for n in 0..12 {
             let words = format!("{word} {n}!");

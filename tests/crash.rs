@@ -7,20 +7,10 @@ use futures_util::future::join_all;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Child, Prepared};
+use crate::support::{Answer, Child, Prepared, until};
 
 async fn model() -> rehearsal::Rehearsal {
     rehearsal::start(rehearsal::Options { record_requests_max: 100, ..Default::default() }).await.unwrap()
-}
-
-async fn until<F: Future<Output = bool>>(what: &str, mut done: impl FnMut() -> F) {
-    for _ in 0..2400 {
-        if done().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("waited in vain for: {what}");
 }
 
 fn remember(words: &str) -> Reply {

@@ -6,12 +6,10 @@ mod places;
 mod users;
 mod ways;
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgConnection, Row};
 
-use crate::support::{Client, Server, World};
+use crate::support::{Client, Server, World, until};
 
 /// Words that nobody else would write.
 const NAME: &str = "Zephyrine Quillfeather";
@@ -66,15 +64,6 @@ async fn assert_gone(server: &Server, words: &[&str]) {
     let dump = String::from_utf8_lossy(&dump.stdout).to_lowercase();
     for word in words {
         assert!(!dump.contains(&word.to_lowercase()), "a dump says {word}");
-    }
-}
-
-/// Waits for something that comes.
-async fn until(what: &str, holds: impl AsyncFn() -> bool) {
-    let began = Instant::now();
-    while !holds().await {
-        assert!(began.elapsed() < Duration::from_secs(60), "{what} never came");
-        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 

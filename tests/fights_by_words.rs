@@ -89,9 +89,21 @@ enum Door {
     Rules,
     Act,
     Do,
+    /// A check by name: as a command, as a skill that is used, and planned.
+    Check,
+    UseSkill,
+    PlannedCheck,
 }
 
+/// The doors for words.
 const DOORS: [Door; 3] = [Door::Rules, Door::Act, Door::Do];
+/// The doors for a check by name, whatever the words.
+const CHECKS: [Door; 3] = [Door::Check, Door::UseSkill, Door::PlannedCheck];
+
+/// Every door.
+fn all_doors() -> impl Iterator<Item = Door> {
+    DOORS.into_iter().chain(CHECKS)
+}
 
 /// Somebody says by a door what their character does.
 async fn says(door: Door, client: &Client<'_>, who: &str, text: &str) -> Answer {
@@ -99,6 +111,9 @@ async fn says(door: Door, client: &Client<'_>, who: &str, text: &str) -> Answer 
         Door::Rules => ("/rules/resolve", json!({ "player_id": who, "action": text })),
         Door::Act => ("/act", json!({ "player_id": who, "message": text })),
         Door::Do => ("/commands/do", json!({ "player_id": who, "arguments": { "message": text } })),
+        Door::Check => ("/commands/check", json!({ "player_id": who, "arguments": { "skill": "stealth", "dc": 15 } })),
+        Door::UseSkill => ("/commands/use_skill", json!({ "player_id": who, "arguments": { "skill": "stealth" } })),
+        Door::PlannedCheck => ("/act", json!({ "player_id": who, "message": "I make a stealth check against DC 15" })),
     };
     client.post(&format!("/v1/campaigns/port-town{path}"), body).await
 }
@@ -111,7 +126,7 @@ fn turn_id(answer: &Value) -> String {
 /// That a fight refuses something, and with which words.
 fn refused(door: Door, answer: &Answer, code: &str, words: &str) {
     assert!(answer.text.contains(words), "{door:?}: {words:?} is not in {}", answer.text);
-    if door == Door::Act {
+    if matches!(door, Door::Act | Door::PlannedCheck) {
         assert_eq!((answer.status, &answer.body["outcome"]), (200, &json!("rejected")), "{}", answer.text);
         assert_eq!(answer.body["failed_predicates"][0]["code"], code, "{}", answer.text);
         assert_eq!(answer.body["visibility"], "ephemeral");
@@ -126,6 +141,7 @@ fn proposes(server: &Server, door: Door, tool: &str, arguments: Value) {
     let plan = json!({ "command": "do", "args": { "message": "what I said" }, "confidence": 0.9 }).to_string();
     server.model.set_script(match door {
         Door::Act => Script::replies([Reply::text(plan), proposal, Reply::text("So it goes.")]),
+        Door::Check | Door::UseSkill | Door::PlannedCheck => panic!("{door:?} is not for words"),
         Door::Do => Script::replies([proposal, Reply::text("So it goes.")]),
         Door::Rules => Script::replies([proposal]),
     });

@@ -55,6 +55,18 @@ async fn secretive<'a>(client: &'a Client<'a>, slug: &str) -> World<'a> {
     world
 }
 
+/// Whether a change of an owner is only that it has less influence, or gets some back.
+fn is_paid(change: &Value) -> bool {
+    let of = |member: &str| {
+        let mut row = change[member].as_object().cloned().unwrap_or_default();
+        for column in ["influence_current", "influence_at", "version", "updated_at"] {
+            row.remove(column);
+        }
+        row
+    };
+    change["op"] == "update" && of("before") == of("after")
+}
+
 /// The place in the journal.
 async fn seq(world: &World<'_>) -> i64 {
     let mut after = 0;
@@ -143,6 +155,10 @@ impl Run<'_> {
                 // What the rules decide, or a command that the player may give, about the one who acts.
                 "character" => {
                     matches!(it.reader, Reader::Rules | Reader::Planner) && row["id"] == json!(self.ids["alice"])
+                }
+                // What the owner pays for its tools, and nothing else of it.
+                "owner" => {
+                    matches!(it.reader, Reader::Owner) && row["id"] == json!(self.ids["council"]) && is_paid(change)
                 }
                 _ => false,
             };

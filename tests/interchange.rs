@@ -7,6 +7,7 @@ mod documents;
 mod files;
 mod fuzz;
 mod hostile;
+mod reports;
 mod seeds;
 
 use reqwest::Method;

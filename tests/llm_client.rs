@@ -205,7 +205,7 @@ async fn a_request_is_written_as_the_api_wants_it() {
     let function = |name: &str, arguments: &str| json!({"name": name, "arguments": arguments});
     assert_eq!(
         body_of(&seen[0]),
-        json!({"model": "gpt-test", "prompt_cache_key": "k",
+        json!({"max_tokens": 4096, "model": "gpt-test", "prompt_cache_key": "k",
             "tools": [{"type": "function", "function": {"name": "roll_dice"}}],
             "tool_choice": {"type": "function", "function": {"name": "roll_dice"}},
             "messages": [

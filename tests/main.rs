@@ -2,6 +2,7 @@
 //! rehearsal model over a socket. Each test has a database of its own, cloned from a migrated template, and connects as
 //! the role that row security binds.
 #![cfg(test)]
+#![expect(clippy::too_many_lines, reason = "a scenario is a story and is told in one piece")]
 #![expect(clippy::disallowed_methods, reason = "a test may fail loudly on a row that it cannot read")]
 
 mod access;
@@ -27,13 +28,16 @@ mod feed;
 mod fights_by_words;
 mod fork;
 mod idempotency;
+mod influence;
 mod injections;
+mod instructions;
 mod interchange;
 mod journal;
 mod json;
 mod limits;
 mod llm_client;
 mod llm_reply;
+mod models;
 mod monitoring;
 mod named;
 mod narrowed;
@@ -45,6 +49,7 @@ mod play;
 mod prompt;
 mod prompt_cache;
 mod query_values;
+mod reactions;
 mod rehearsal;
 mod removal;
 mod retention;

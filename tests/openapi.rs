@@ -2,6 +2,8 @@
 
 mod examples;
 mod invariants;
+mod nulls;
+mod page;
 mod required;
 
 use tavernkeep::routes;

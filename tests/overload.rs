@@ -61,7 +61,7 @@ async fn what_was_begun_ends_and_the_rest_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn endings_have_connections_that_newcomers_do_not_take() {
-    let server = Server::start_with(&[("DATABASE_CONNECTIONS_MAX", "4")]).await;
+    let server = Server::start_with(&[("DATABASE_CONNECTIONS_MAX", "4"), ("DATABASE_WAIT_MS", "3000")]).await;
     let tenant = server.tenant("acme").await;
     tenant.world().await;
     let remember = json!({ "player_id": "player_alice", "memory_string": "Pays." });
@@ -99,7 +99,7 @@ async fn a_connection_that_is_given_back_is_anybodys() {
             let pool = pool.clone();
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-                runtime.block_on(async { pool.acquire().await.map(|lease| lease.done()).is_ok() })
+                runtime.block_on(async { pool.acquire().await.map(|lease| lease.give_back()).is_ok() })
             })
         })
         .collect();

@@ -5,6 +5,7 @@ pub mod fences;
 mod history;
 mod keywords;
 mod scopes;
+mod searches;
 mod shape;
 
 use serde_json::{Value, json};

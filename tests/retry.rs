@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::support::{
     Client, Database, Server, World,
     cut::{Cutter, Moment},
+    until,
 };
 
 /// A server whose wire to its database can be cut.
@@ -21,17 +22,6 @@ async fn cuttable() -> (Server, Cutter) {
     let cutter = Cutter::new().await;
     let db = cutter.database(&Database::create().await);
     (Server::on(db, &[]).await, cutter)
-}
-
-/// Waits until something is so.
-async fn until(what: &str, is: impl AsyncFn() -> bool) {
-    for _ in 0..2400 {
-        if is().await {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
-    }
-    panic!("waited in vain for: {what}");
 }
 
 /// The contents of the campaign's history that hold `word`.

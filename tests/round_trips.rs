@@ -72,6 +72,20 @@ async fn a_turn_costs_few_statements() {
     assert!(statements(&child).await - before <= 4);
 }
 
+/// An action that leads to no reaction: its names, and the count.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_action_costs_two_statements() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start(&model).await;
+    let look =
+        json!({ "player_id": "player_alice", "type": "look", "targets": ["innkeeper_bob"], "location": "town_square" });
+    child.post("/actions", look.clone()).await.unwrap().expect(202);
+    let before = statements(&child).await;
+    child.post("/actions", look).await.unwrap().expect(202);
+    assert_eq!(statements(&child).await - before, 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_planned_command_costs_two() {
     let prepared = Prepared::new().await;
@@ -92,7 +106,7 @@ async fn a_planned_command_costs_two() {
     let mut found = Vec::new();
     for (what, plan_of, before_model, after) in [
         ("a roll: the end with its message and its dice", roll, 1, 1),
-        ("a check: the sheet as well", check, 1, 3),
+        ("a check: its fight, if there is one, and the sheet as well", check, 1, 4),
         ("what is refused: the record", json!({ "command": "bananas" }), 1, 1),
     ] {
         model.set_script(plan(plan_of));
@@ -214,7 +228,7 @@ async fn a_sessions_turn_costs_few_statements() {
     // Statements until the last model call, and from then on: a first roll is two, a roll one, words at the table are one to be
     // counted; a stream is saved twice and its end is read.
     for (what, speaks, steps, stream, until, after) in [
-        ("the first, with an overview and lore that is not kept yet", false, 1, false, 10, 1),
+        ("the first, with the tenant's models, an overview and lore that is not kept yet", false, 1, false, 15, 1),
         ("whole", false, 1, false, 1, 1),
         ("streamed", false, 1, true, 1, 4),
         ("a first roll", false, 2, false, 3, 1),

@@ -88,8 +88,10 @@ async fn who_is_where_the_player_is_is_shown() {
     let mut db = server.owner().await;
     let copies = async |db: &mut _, prefix: &str, place: Option<&str>, count: i32| {
         sqlx::query(
-            "INSERT INTO npc SELECT (jsonb_populate_record(n, jsonb_build_object( \
-             'id', uuid7(), 'slug', $1 || g, 'name', $1 || g, 'location', $2::text))).* \
+            "INSERT INTO npc (tenant_id, id, campaign_id, slug, name, description, personality_prompt, location, owner_ids, available_tools, stats, \
+               conditions, effects, disposition, inventory, reaction_threshold) \
+             SELECT tenant_id, uuid7(), campaign_id, $1 || g, $1 || g, description, personality_prompt, $2, owner_ids, available_tools, stats, \
+               conditions, effects, disposition, inventory, reaction_threshold \
              FROM npc n, generate_series(1, $3) g WHERE n.slug = 'goblin'",
         )
         .bind(prefix)

@@ -1,7 +1,9 @@
 //! AI turns over HTTP: what replies lead to, what happens when the provider fails, who may run how many at a time, and
 //! what is kept of a turn.
 
+mod again;
 mod busy;
+mod clean;
 mod failures;
 mod records;
 mod replies;
@@ -12,12 +14,10 @@ mod tool_calls;
 mod waiting;
 mod words;
 
-use std::time::Duration;
-
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, World};
+use crate::support::{Answer, World, until};
 
 const BOB: &str = "npcs/innkeeper_bob";
 
@@ -38,17 +38,6 @@ async fn learnt(world: &World<'_>) -> Vec<String> {
 /// The campaign's turns, newest last.
 async fn turns(world: &World<'_>) -> Vec<Value> {
     world.get("/turns?limit=200").await.expect(200).items().clone()
-}
-
-/// Asks until `done` says yes; a test that waits in vain fails here.
-async fn until<F: Future<Output = bool>>(what: &str, mut done: impl FnMut() -> F) {
-    for _ in 0..2400 {
-        if done().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("waited in vain for: {what}");
 }
 
 /// The campaign's only turn, once it has this status.

@@ -1,6 +1,8 @@
 //! A worldbuilder in a real Chromium: files in and out, the prompt lab, a turn's trace, and the whole way from one to the other.
 
+mod again;
 mod exchange;
+mod instructions;
 mod lab;
 mod trace;
 

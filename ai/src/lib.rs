@@ -8,5 +8,6 @@ pub mod commands;
 pub mod frontends;
 pub mod planner;
 pub mod prompt;
+pub mod reactions;
 pub mod tools;
 pub mod turns;

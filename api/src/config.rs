@@ -1,6 +1,6 @@
 //! Configuration from environment variables. All mistakes are reported at once, each with the variable's name.
 
-use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use ai::{
     frontends::state::FrontendSettings,
@@ -8,8 +8,9 @@ use ai::{
     turns::state::TurnSettings,
 };
 use base::secrets::Secrets;
+use db::pool::BEGIN_WAIT;
 use edge::{admission::AdmissionSettings, client::Proxies, connections::ConnectionSettings};
-use llm::{AllowedHost, Endpoint, LlmSettings, ReplyMode, Secret};
+use llm::{AllowedHost, CallOptions, Endpoint, LlmSettings, OutputLimit, ReplyMode, Secret};
 
 /// All settings of the server.
 pub struct Config {
@@ -20,6 +21,8 @@ pub struct Config {
     /// The schema owner's URL, if the server itself connects as another role.
     pub migration_database_url: Option<String>,
     pub database_connections_max: u32,
+    /// How long a request waits for a connection to the database.
+    pub database_wait: Duration,
     /// `None`: use a secret that is stored in the data directory.
     pub secrets: Option<Secrets>,
     /// `None`: use the rehearsal model.
@@ -49,6 +52,7 @@ pub const HELP: &str = "Environment:
   DATABASE_URL                     PostgreSQL 15 or newer; unset: the server runs a private cluster in the data directory
   MIGRATION_DATABASE_URL           the schema owner's URL, if the server connects as another role
   DATABASE_CONNECTIONS_MAX         16
+  DATABASE_WAIT_MS                 3000: how long a request waits for one of these connections
   TAVERNKEEP_BIND                  127.0.0.1:8080
   TAVERNKEEP_DATA_DIR              ./data
   TAVERNKEEP_SECRET_KEY            at least 32 characters; two keys, separated by a comma, while rotating; unset: the server
@@ -61,7 +65,7 @@ pub const HELP: &str = "Environment:
   TAVERNKEEP_BODY_TIMEOUT_MS       60000: how long the body of a request may take
   TAVERNKEEP_REQUESTS_MAX          concurrent requests; unset: 8 for each database connection, at least 64
   TAVERNKEEP_TURNS_MAX             256: concurrent turns, including those that wait for their place
-  TAVERNKEEP_BODIES_MIB            128: request bodies in memory; one tenant gets half of it
+  TAVERNKEEP_BODIES_MIB            128: request bodies in memory; one tenant gets at most half of it
   TAVERNKEEP_SHUTDOWN_SECONDS      30: how long the server waits for running work when it stops
   TAVERNKEEP_METRICS_TOKEN         if set, /metrics requires it as a bearer token
   TAVERNKEEP_DEMO_API_KEY          sets the demo tenant's API key (tk_<8>_<43>)
@@ -73,7 +77,7 @@ pub const HELP: &str = "Environment:
   TAVERNKEEP_TURN_RETENTION_DAYS   30
   TAVERNKEEP_USAGE_RETENTION_DAYS  unset: forever
   TAVERNKEEP_BRIDGE_CONNECTIONS_MAX  1000: connected frontends of one tenant on one server
-  TAVERNKEEP_BRIDGE_PING_SECONDS   20: between two pings; a frontend that is silent for three times as long is disconnected
+  TAVERNKEEP_BRIDGE_PING_SECONDS   20: time between two pings; a frontend that is silent for three times as long is disconnected
   TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS  10000: how long a frontend may take to roll dice
   LLM_API_ENDPOINT                 base URL or chat-completions URL; unset: the rehearsal model answers
   LLM_API_KEY, LLM_MODEL_NAME      for that endpoint
@@ -82,9 +86,11 @@ pub const HELP: &str = "Environment:
   LLM_CONNECT_TIMEOUT_MS           3000
   LLM_FIRST_TOKEN_TIMEOUT_MS       20000
   LLM_TIMEOUT_MS                   60000
+  LLM_OUTPUT_LIMIT_NAME            max_tokens; OpenAI's reasoning models want max_completion_tokens
+  LLM_OUTPUT_TOKENS_MAX            4096: the most tokens of an answer, for models whose profile sets no limit of its own
   LLM_RETRIES                      2
   PLANNER_TIMEOUT_MS               6000: how long a player waits for a plan
-  PLANNER_CACHE_SECONDS            30: how long the same text of a player leads to the same plan
+  PLANNER_CACHE_SECONDS            30: for how long the same text of a player gets the same plan
   FEATURE_PLANNER_ENABLED          true; false disables the planner, as `tavernkeep planner off` does while servers run
   LLM_TENANT_HOSTS_ALLOWED         hosts that tenants may use as endpoints, separated by commas; unset: public https hosts
   LLM_TENANT_PRIVATE_ALLOWED       true lets tenants use private addresses; for development
@@ -149,6 +155,7 @@ impl Config {
             database_url: database(&mut r, "DATABASE_URL"),
             migration_database_url: database(&mut r, "MIGRATION_DATABASE_URL"),
             database_connections_max,
+            database_wait: r.millis("DATABASE_WAIT_MS", BEGIN_WAIT),
             secrets: secrets(&mut r),
             model: model(&mut r),
             models_allowed: listed(&r, "LLM_MODELS_ALLOWED"),
@@ -204,8 +211,13 @@ fn model(r: &mut Reader<'_>) -> Option<Endpoint> {
         r.errors.push("LLM_MODEL_NAME must be set if LLM_API_ENDPOINT is set".to_owned());
         return None;
     };
+    let output_limit =
+        r.parsed("LLM_OUTPUT_LIMIT_NAME", OutputLimit::default(), "`max_tokens` or `max_completion_tokens`");
     match Endpoint::trusted(&url, r.text("LLM_API_KEY").map(Secret::new), name) {
-        Ok(endpoint) => Some(endpoint),
+        Ok(endpoint) => {
+            let options = CallOptions { output_limit, ..CallOptions::default() };
+            Some(Endpoint { options: Arc::new(options), ..endpoint })
+        }
         Err(why) => {
             r.errors.push(format!("LLM_API_ENDPOINT: {why}"));
             None
@@ -312,6 +324,9 @@ fn llm(r: &mut Reader<'_>) -> LlmSettings {
         connect_timeout: r.millis("LLM_CONNECT_TIMEOUT_MS", defaults.connect_timeout),
         first_token_timeout: r.millis("LLM_FIRST_TOKEN_TIMEOUT_MS", defaults.first_token_timeout),
         total_timeout: r.millis("LLM_TIMEOUT_MS", defaults.total_timeout),
+        output_tokens_max: r
+            .parsed("LLM_OUTPUT_TOKENS_MAX", defaults.output_tokens_max, "a number")
+            .clamp(1, 1_000_000),
         retries: r.parsed("LLM_RETRIES", defaults.retries, "a number").min(10),
         allow_private: r.parsed("LLM_TENANT_PRIVATE_ALLOWED", false, "true or false"),
         allowed_hosts,

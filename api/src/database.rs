@@ -11,7 +11,7 @@ use base::{
     error::{Code, Error, Result},
     stored::Columns,
 };
-use db::pool::Pool;
+use db::pool::{BEGIN_WAIT, Pool};
 
 /// How long migrating may take, including the wait for other servers that migrate first.
 const MIGRATION_LIMIT: Duration = Duration::from_secs(60 * 60);
@@ -69,12 +69,20 @@ async fn up(owner_url: &str, app_url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Creates the server's pool and opens a first connection.
+/// Creates the pool of a command, and opens a first connection.
+///
+/// # Errors
+/// Those of [`connect_waiting`].
+pub async fn connect(url: &str, connections_max: u32) -> Result<Pool> {
+    connect_waiting(url, connections_max, BEGIN_WAIT).await
+}
+
+/// Creates the server's pool, in which requests wait `wait` for a connection, and opens a first connection.
 ///
 /// # Errors
 /// A sentence for the operator, also if row security would not apply to the role.
-pub async fn connect(url: &str, connections_max: u32) -> Result<Pool> {
-    let pool = Pool::new(url, connections_max)?;
+pub async fn connect_waiting(url: &str, connections_max: u32, wait: Duration) -> Result<Pool> {
+    let pool = Pool::new(url, connections_max, wait)?;
     let row = sqlx::query(
         "SELECT current_user AS name, rolsuper OR rolbypassrls AS free FROM pg_roles WHERE rolname = current_user",
     )

@@ -10,15 +10,15 @@ use utoipa::openapi::{OpenApi, RefOr, Schema};
 use utoipa_actix_web::{AppExt as _, OpenApiFactory};
 
 use crate::{docs, openapi, ops::health};
-use ai::{bridge, commands, planner, prompt, tools, turns};
+use ai::{bridge, commands, planner, prompt, reactions, tools, turns};
 use base::error::{Error, Result};
 use edge::{
     auth::{self, gate::gate},
-    tenant_settings, users,
+    model_profiles, tenant_settings, users,
 };
 use world::{
     campaigns, characters, dice, encounters, erasure, interchange, lore, memory, messages, npcs, owners, rules, scenes,
-    sessions,
+    sessions, significance,
 };
 
 /// Registers all routes.
@@ -145,11 +145,14 @@ fn open(routes: impl Routes) {
 
 const V1: &str = "/v1";
 
+#[expect(clippy::too_many_lines, reason = "the list of routes; it reads best as one list")]
 fn v1<R: Routes>(routes: R) -> R {
     routes
         // AI. Routes are tried one after the other, so the most frequent come first.
         .service(turns::http::npc)
         .service(turns::http::owner)
+        .service(turns::http::greet_npc)
+        .service(turns::http::greet_owner)
         .service(turns::gm::http::turn)
         .service(turns::rules::http::resolve)
         .service(prompt::http::npc)
@@ -160,12 +163,29 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(turns::events::follow)
         .service(turns::http::cancel_turn)
         .service(turns::http::undo_turn)
+        .service(turns::again::http::regenerate)
+        .service(turns::again::http::go_on)
+        .service(turns::again::http::choose)
+        .service(turns::again::http::correct)
         // Players.
         .service(planner::http::act_as)
         .service(commands::http::command)
         .service(commands::http::list)
         .service(tools::http::list)
         .service(tools::http::call)
+        // Reactions.
+        .service(significance::http::report_action)
+        .service(reactions::http::pray)
+        .service(reactions::http::list_replies)
+        .service(reactions::http::follow_replies)
+        .service(reactions::http::acknowledge_reply)
+        .service(reactions::http::acknowledge_players_reply)
+        .service(significance::http::list_significance)
+        .service(significance::http::rehearse_actions)
+        .service(significance::http::list_reactions)
+        .service(significance::http::get_reaction)
+        .service(significance::http::end_reaction)
+        .service(significance::http::retry_reaction)
         // Frontends.
         .service(bridge::http::bridge)
         .service(bridge::reports::post_events)
@@ -211,6 +231,13 @@ fn v1<R: Routes>(routes: R) -> R {
         .service(erasure::http::delete_user)
         .service(users::http::reset)
         .service(erasure::http::get)
+        .service(model_profiles::http::list)
+        .service(model_profiles::http::create)
+        .service(model_profiles::http::available)
+        .service(model_profiles::http::test)
+        .service(model_profiles::http::get)
+        .service(model_profiles::http::patch)
+        .service(model_profiles::http::delete)
         .service(tenant_settings::http::get)
         .service(tenant_settings::http::change)
         .service(tenant_settings::http::usage)

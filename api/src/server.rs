@@ -33,7 +33,7 @@ const BACKLOG: u32 = 2048;
 /// # Errors
 /// `internal` if the address cannot be bound.
 pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
-    let documents = web::Data::new(Documents::written(|| {
+    let documents = web::Data::new(Documents::render_once(|| {
         let document = routes::published()?;
         let yaml = routes::yaml(&document)?;
         Ok((document, yaml))

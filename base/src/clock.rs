@@ -28,7 +28,7 @@ pub fn parse(text: &str) -> Option<OffsetDateTime> {
 
 /// Parses a time that is stored as text. As [`parse`], but without the year 0, which the database's calendar lacks.
 #[must_use]
-pub fn parse_kept(text: &str) -> Option<OffsetDateTime> {
+pub fn parse_stored(text: &str) -> Option<OffsetDateTime> {
     parse(text).filter(|time| time.year() >= 1)
 }
 
@@ -54,7 +54,7 @@ pub fn later(time: OffsetDateTime, by: Duration) -> OffsetDateTime {
 }
 
 /// Times in documents: written as RFC 3339, read by [`parse`].
-pub mod written {
+pub mod optional_rfc3339 {
     use serde::{Deserialize, Deserializer, de::Error};
     use time::OffsetDateTime;
 
@@ -66,7 +66,8 @@ pub mod written {
     /// If the text is not a time, or not one that the database can store.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<OffsetDateTime>, D::Error> {
         let text: Option<String> = Option::deserialize(from)?;
-        let read = |text: String| super::parse_kept(&text).ok_or_else(|| D::Error::custom("must be an RFC 3339 time"));
+        let read =
+            |text: String| super::parse_stored(&text).ok_or_else(|| D::Error::custom("must be an RFC 3339 time"));
         text.map(read).transpose()
     }
 }

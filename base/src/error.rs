@@ -36,8 +36,9 @@ macro_rules! codes {
 codes! {
     BadRequest 400 "bad_request" "The request is malformed" "Send well-formed JSON in UTF-8 and only the query parameters that the route names.";
     Unauthenticated 401 "unauthenticated" "A credential is needed" "Send `Authorization: Bearer` with an API key or an access token that is neither expired nor revoked.";
-    Forbidden 403 "forbidden" "The credential does not allow this" "Use a key with the scope named in the detail, or act as the player the token was made for.";
+    Forbidden 403 "forbidden" "The credential does not allow this" "Use a key with the scope that the detail names, or act as the player for whom the token was made.";
     SecondFactorNeeded 403 "second_factor_needed" "A second factor is needed" "Set up a second factor on your account page.";
+    OutsideDomain 403 "outside_domain" "This is outside the owner's domain" "Choose something in the owner's domain: NPCs that list it in `owner_ids`, its location, and players who are there or have its race or profession.";
     NotFound 404 "not_found" "There is no such thing" "Check the id or slug. The answer is the same for things that belong to somebody else.";
     MethodNotAllowed 405 "method_not_allowed" "The method is not allowed here" "Use one of the methods in the Allow header.";
     RequestTimeout 408 "request_timeout" "The request took too long to arrive" "Send the whole body at once, over a connection that is fast enough.";
@@ -49,6 +50,8 @@ codes! {
     NoActionLeft 409 "no_action_left" "Nothing is left to do this turn" "End the turn.";
     NotDying 409 "not_dying" "The participant is not dying" "Death saves are rolled at 0 hit points only.";
     SlugTaken 409 "slug_taken" "The slug is taken" "Choose another slug; characters, NPCs and owners of a campaign share one namespace.";
+    InsufficientInfluence 409 "insufficient_influence" "The owner has too little influence" "Wait until the owner's influence has grown, raise it, or lower the price in the campaign's `tool_prices`.";
+    Locked 409 "locked" "AI tools must not change this" "Clear `ai_lock` of the lore entry, or change the entry by hand.";
     Referenced 409 "referenced" "Something still refers to this" "Remove the reference first.";
     UndoConflict 409 "undo_conflict" "A row has changed since" "Look at `errors`: each names a row that someone changed after the turn. Nothing was undone.";
     IdempotencyInFlight 409 "idempotency_in_flight" "The first request with this key is still running" "Wait and send the same request again.";
@@ -56,7 +59,7 @@ codes! {
     PreconditionFailed 412 "precondition_failed" "The ETag is stale" "Read the resource again and apply your change to its current version.";
     PayloadTooLarge 413 "payload_too_large" "The body is too large" "Send less; the detail names the limit in bytes.";
     UnsupportedMediaType 415 "unsupported_media_type" "The media type is not supported" "Send `application/json` without a content encoding.";
-    ValidationFailed 422 "validation_failed" "The request breaks a rule" "Each entry of `errors` points at a value and says what is wrong with it.";
+    ValidationFailed 422 "validation_failed" "The request breaks a rule" "Each entry of `errors` points to a value and says what is wrong with it.";
     InvalidFormula 422 "invalid_formula" "The dice formula is invalid" "The detail says where and what was expected.";
     InvalidDice 422 "invalid_dice" "The given dice do not match the roll" "Give exactly the dice that the roll needs, each with a value that its die can show.";
     IdempotencyKeyReused 422 "idempotency_key_reused" "The key was used for another request" "Use a new Idempotency-Key for a different body.";
@@ -101,6 +104,8 @@ pub struct Parts {
     in_doubt: bool,
     /// Whether a second try would not meet the same error.
     passes: bool,
+    /// Whether the database could not be reached, if the cause does not say so.
+    is_away: bool,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -135,6 +140,7 @@ impl Error {
             limit: None,
             in_doubt: false,
             passes: false,
+            is_away: false,
             cause: None,
         }))
     }
@@ -202,6 +208,17 @@ impl Error {
         self
     }
 
+    /// This error for another caller, who waited for the same work. Whether retrying may help is kept.
+    #[must_use]
+    pub fn for_another(&self) -> Self {
+        let mut error = Self::new(self.code, self.detail.clone());
+        error.retry_after_seconds = self.retry_after_seconds;
+        error.passes = self.is_transient();
+        error.is_away = self.is_outage();
+        error.cause = self.cause.as_ref().map(|cause| cause.to_string().into());
+        error
+    }
+
     /// The cause, for the log.
     #[must_use]
     pub fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
@@ -220,7 +237,7 @@ impl Error {
     }
 
     /// Whether the transaction may succeed if retried: after a serialization failure, a deadlock, a lock timeout
-    /// (behind somebody else's deadlock), or because another transaction took the same derived slug.
+    /// (behind somebody else's deadlock), or because another transaction took the same derived slug or channel.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.passes || self.sqlstate().is_some_and(|c| matches!(&*c, "40001" | "40P01" | "55P03"))
@@ -236,7 +253,7 @@ impl Error {
                 true
             }
             Some(sqlx::Error::Database(e)) => e.code().is_some_and(|c| is_away(&c)),
-            _ => false,
+            _ => self.is_away,
         }
     }
 
@@ -264,7 +281,14 @@ impl Error {
     /// Marks a slug conflict as transient if the slug was derived from a name: a retry finds the next free slug.
     #[must_use]
     pub fn of_derived_slug(mut self) -> Self {
-        self.passes = self.code == Code::SlugTaken;
+        self.passes |= self.code == Code::SlugTaken;
+        self
+    }
+
+    /// Marks an error that a second try would not meet.
+    #[must_use]
+    pub fn will_pass(mut self) -> Self {
+        self.passes = true;
         self
     }
 
@@ -288,11 +312,10 @@ impl Error {
 
     fn from_database(cause: sqlx::Error) -> Self {
         let error = match &cause {
-            sqlx::Error::PoolTimedOut
-            | sqlx::Error::PoolClosed
-            | sqlx::Error::Io(_)
-            | sqlx::Error::Tls(_)
-            | sqlx::Error::Protocol(_) => {
+            sqlx::Error::PoolTimedOut => {
+                Self::new(Code::Unavailable, "All connections to the database are in use. Try again.").retry_after(1)
+            }
+            sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => {
                 Self::new(Code::Unavailable, "The database cannot be reached right now.").retry_after(2)
             }
             sqlx::Error::Database(e) => {

@@ -108,6 +108,32 @@ pub static TURNS_REVERTING_OLDEST: LazyLock<IntGauge> = LazyLock::new(|| {
 pub static REVERT_STEPS: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters("turn_revert_steps_total", "Steps of reverting turns by outcome: done, failed", &["outcome"])
 });
+/// Reported actions.
+pub static ACTIONS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("actions_total", "Actions of characters by source: report, command, encounter, table", &["source"])
+});
+/// Attempts at reactions.
+pub static REACTIONS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "reactions_total",
+        "Attempts at reactions by kind and outcome: done, retry, postponed, dead, cancelled",
+        &["kind", "outcome"],
+    )
+});
+/// Reactions that wait.
+pub static REACTIONS_WAITING: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("reactions_waiting", "Reactions that wait, in the whole database"));
+/// The time for which the oldest due reaction has waited.
+pub static REACTIONS_OLDEST: LazyLock<IntGauge> =
+    LazyLock::new(|| gauge("reactions_oldest_seconds", "How long the oldest due reaction has waited"));
+/// Reactions that failed too often.
+pub static REACTIONS_DEAD: LazyLock<IntGauge> = LazyLock::new(|| {
+    gauge("reactions_dead", "Reactions that failed too often and wait for a person, in the whole database")
+});
+/// Replies by what became of them.
+pub static REPLIES: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("replies_total", "Replies of reactions by outcome: delivered, withheld, expired", &["outcome"])
+});
 /// Completed erasures.
 pub static ERASURES: LazyLock<IntCounter> =
     LazyLock::new(|| counter("erasures_total", "Completed erasures of players and users"));
@@ -126,6 +152,14 @@ pub static CAMPAIGN_ROWS_REMOVED: LazyLock<IntCounter> =
 /// Model calls.
 pub static LLM_CALLS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("llm_calls_total", "Model calls by outcome", &["outcome"]));
+/// Models that could not answer and were replaced.
+pub static LLM_FALLBACKS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "llm_fallbacks_total",
+        "Model calls that went to a fallback, by the reason why the model before could not answer",
+        &["reason"],
+    )
+});
 /// Duration of model calls.
 pub static LLM_SECONDS: LazyLock<HistogramVec> =
     LazyLock::new(|| seconds("llm_call_seconds", "Duration of model calls", &["outcome"], SLOW));
@@ -278,6 +312,9 @@ pub fn register_all() {
         &PROMPT_CACHE_BYTES,
         &CAMPAIGNS_LEAVING,
         &CAMPAIGNS_STUCK,
+        &REACTIONS_WAITING,
+        &REACTIONS_OLDEST,
+        &REACTIONS_DEAD,
     ] {
         LazyLock::force(gauge);
     }
@@ -285,6 +322,7 @@ pub fn register_all() {
         &REQUESTS,
         &TURNS,
         &LLM_CALLS,
+        &LLM_FALLBACKS,
         &LLM_TOKENS,
         &TOOL_CALLS,
         &DICE_ROLLS,
@@ -303,6 +341,9 @@ pub fn register_all() {
         &SEGMENTS_BUILT,
         &SIGN_INS,
         &IMPORTS,
+        &ACTIONS,
+        &REACTIONS,
+        &REPLIES,
         &REFUSED,
     ] {
         LazyLock::force(vec);

@@ -12,7 +12,10 @@ use rand::Rng;
 use sha2::Sha256;
 use uuid::Uuid;
 
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    hex::hex,
+};
 
 const KID_BYTES: usize = 4;
 const NONCE_BYTES: usize = 24;
@@ -52,7 +55,7 @@ impl Secrets {
     /// The signing keys and their ids. The first one signs.
     pub fn signing(&self) -> impl Iterator<Item = (String, [u8; 32])> {
         self.masters.iter().map(|m| {
-            let kid = Self::kid(m).iter().map(|b| format!("{b:02x}")).collect();
+            let kid = hex(&Self::kid(m));
             (kid, Self::derive(m, b"tavernkeep access tokens"))
         })
     }

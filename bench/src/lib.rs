@@ -11,6 +11,7 @@ pub mod frontends;
 pub mod open;
 pub mod overload;
 pub mod process;
+pub mod reactions;
 pub mod report;
 pub mod revert;
 pub mod world;

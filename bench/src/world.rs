@@ -271,8 +271,11 @@ pub async fn campaigns(database: &str, world: &World, count: usize) -> Result<Ve
         for statement in [
             "INSERT INTO campaign SELECT (c).* FROM (SELECT jsonb_populate_record(c, jsonb_build_object('id', $2::text, 'slug', $4::text)) AS c \
              FROM campaign c WHERE id = $1 AND $3 IS NOT NULL) made",
-            "INSERT INTO npc SELECT (n).* FROM (SELECT jsonb_populate_record(n, jsonb_build_object('id', $3::text, 'campaign_id', $2::text)) AS n \
-             FROM npc n WHERE campaign_id = $1 AND $4 IS NOT NULL LIMIT 1) made",
+            "INSERT INTO npc (tenant_id, id, campaign_id, slug, name, description, personality_prompt, location, owner_ids, available_tools, stats, \
+               conditions, effects, disposition, inventory, reaction_threshold) \
+             SELECT tenant_id, $3::uuid, $2::uuid, slug, name, description, personality_prompt, location, owner_ids, available_tools, stats, \
+               conditions, effects, disposition, inventory, reaction_threshold \
+             FROM npc n WHERE campaign_id = $1 AND $4 IS NOT NULL LIMIT 1",
         ] {
             let slug = format!("bench-{n}");
             sqlx::query(statement)

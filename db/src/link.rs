@@ -95,7 +95,7 @@ impl Voice {
     }
 
     /// Records an answer.
-    fn heard<T>(&mut self, answer: sqlx::Result<T>) -> sqlx::Result<T> {
+    fn record_answer<T>(&mut self, answer: sqlx::Result<T>) -> sqlx::Result<T> {
         if let Err(sqlx::Error::Io(_) | sqlx::Error::Protocol(_)) = &answer {
             // The cause may have broken other connections as well.
             self.is_lost = true;
@@ -198,7 +198,7 @@ async fn in_time<T>(
     answer: impl Future<Output = sqlx::Result<T>>,
 ) -> sqlx::Result<T> {
     match timeout(limit, answer).await {
-        Ok(answer) => voice.heard(answer),
+        Ok(answer) => voice.record_answer(answer),
         Err(_) => Err(voice.silence()),
     }
 }
@@ -220,7 +220,7 @@ impl<T> Stream for Timely<'_, T> {
         match this.answers.poll_next_unpin(cx) {
             Poll::Ready(answer) => {
                 this.timer = None;
-                Poll::Ready(answer.map(|answer| this.voice.heard(answer)))
+                Poll::Ready(answer.map(|answer| this.voice.record_answer(answer)))
             }
             Poll::Pending => {
                 let limit = this.limit;

@@ -30,9 +30,9 @@ use tokio::{
 use crate::link::{Doubt, Link, limit_of};
 use base::{metrics, threads};
 
-/// How long work that begins waits for a connection.
-const BEGIN_WAIT: Duration = Duration::from_secs(3);
-/// How long work that has begun waits for a connection.
+/// How long work that begins waits for a connection, unless the operator says otherwise.
+pub const BEGIN_WAIT: Duration = Duration::from_secs(3);
+/// How long work that has begun waits for a connection, at least.
 const END_WAIT: Duration = Duration::from_secs(10);
 /// How many callers may wait per connection. More are rejected at once.
 const WAITING_EACH: usize = 64;
@@ -79,6 +79,8 @@ pub struct Pool(Arc<Shared>);
 struct Shared {
     options: PgConnectOptions,
     connections_max: usize,
+    /// How long work that begins waits for a connection.
+    begin_wait: Duration,
     /// Unused connections, by the thread that opened them.
     idle: Box<[Mutex<Vec<Link>>]>,
     open: AtomicUsize,
@@ -91,17 +93,18 @@ struct Shared {
 }
 
 impl Pool {
-    /// Creates a pool of at most `connections_max`. It connects when it is first used.
+    /// Creates a pool of at most `connections_max`, for which work that begins waits `begin_wait`. It connects when it is first used.
     ///
     /// # Errors
     /// If `url` is not a PostgreSQL URL.
-    pub fn new(url: &str, connections_max: u32) -> sqlx::Result<Self> {
+    pub fn new(url: &str, connections_max: u32, begin_wait: Duration) -> sqlx::Result<Self> {
         let options = PgConnectOptions::from_str(url)?.application_name("tavernkeep").statement_cache_capacity(500);
         let connections_max = usize::try_from(connections_max).unwrap_or(usize::MAX).clamp(1, 10_000);
         let kept = (connections_max / 4).max(2).min(connections_max.saturating_sub(2));
         Ok(Self(Arc::new(Shared {
             options,
             connections_max,
+            begin_wait,
             idle: (0..threads::shares().min(connections_max)).map(|_| Mutex::default()).collect(),
             open: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
@@ -179,7 +182,7 @@ impl Shared {
             return Ok(place);
         }
         let _waits = Waits::among(&self.waiting, need, self.connections_max.saturating_mul(WAITING_EACH))?;
-        let wait = if need == Need::Begin { BEGIN_WAIT } else { END_WAIT };
+        let wait = if need == Need::Begin { self.begin_wait } else { END_WAIT.max(self.begin_wait) };
         let place = timeout(wait, async {
             let beginning = match need {
                 Need::Begin => Some(self.beginnings.clone().acquire_owned().await?),
@@ -332,7 +335,7 @@ impl Lease {
     }
 
     /// Returns a connection whose statement completed.
-    pub fn done(mut self) {
+    pub fn give_back(mut self) {
         self.left = Left::Clean;
     }
 }

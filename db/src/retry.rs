@@ -1,12 +1,15 @@
 //! Retries a transaction after errors that will pass.
 //!
-//! Every write goes through this module: [`tenancy::write`](crate::tenancy::write) for a complete transaction, [`repeat`] and [`Tries`] for code that opens its
-//! own. An error will pass if another transaction was in the way ([`Error::is_transient`]) or the database could not be reached
+//! Every write goes through this module: [`tenancy::write`](crate::tenancy::write) for a complete transaction, [`repeat`] and
+//! [`Tries`] for code that opens its own. Work that goes in steps (reverts, erasures, removals) is different: a step that failed is
+//! taken again later, by any server.
+//!
+//! An error will pass if another transaction was in the way ([`Error::is_transient`]) or the database could not be reached
 //! ([`Error::is_outage`]). A transaction that may have been committed is never retried ([`Error::in_doubt`]). Code that can find out
 //! does so and then clears the doubt ([`Error::settled`]).
 //!
-//! To add a way to write, pass [`BRIEF`] if somebody waits for the answer and can ask again, or [`PAID`] if a model was paid for the
-//! text that is written.
+//! To add a way to write, pass [`BRIEF`] if somebody waits for the answer and can ask again, [`PAID`] if a model was paid for the
+//! text that is written, [`PROMISED`] if the client was told that it will be done, or [`UNASKED`] if nobody can ask again.
 
 use std::time::Duration;
 
@@ -35,6 +38,10 @@ pub const BRIEF: Patience = Patience { within: Duration::from_millis(1200), conf
 /// For a result that a model was paid for. The turn stays with this server just as long: its lease is renewed as soon as the
 /// database is back.
 pub const PAID: Patience = Patience { within: Duration::from_secs(30), conflicts_min: 2, conflicts_max: 9 };
+/// For work that was promised to a client who has left, such as a turn that waited for its place.
+pub const PROMISED: Patience = Patience { within: Duration::from_secs(30), conflicts_min: 2, conflicts_max: 19 };
+/// For what the server does on its own: after an answer, or for a stream.
+pub const UNASKED: Patience = Patience { within: Duration::from_secs(5), conflicts_min: 2, conflicts_max: 19 };
 
 const PAUSE_FIRST: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
@@ -63,7 +70,7 @@ impl Tries {
     }
 
     /// Waits before the next try. False if retrying would not help or has taken too long.
-    pub async fn again(&mut self, error: &Error) -> bool {
+    pub async fn wait_to_retry(&mut self, error: &Error) -> bool {
         if error.in_doubt() || !(error.is_transient() || error.is_outage()) {
             return false;
         }
@@ -91,7 +98,7 @@ pub async fn repeat<T>(patience: Patience, work: impl AsyncFn() -> Result<T>) ->
     let mut tries = Tries::with(patience);
     loop {
         match work().await {
-            Err(error) if tries.again(&error).await => {}
+            Err(error) if tries.wait_to_retry(&error).await => {}
             result => return result,
         }
     }
@@ -119,8 +126,8 @@ pub async fn fate(pool: &Pool, number: Option<&str>, patience: Patience, lost: E
             }
             Ok(Some("aborted")) => return Err(lost.settled()),
             // Its connection is gone, and PostgreSQL has not noticed yet or is still working.
-            Ok(Some(_)) if tries.again(&Error::from(sqlx::Error::PoolTimedOut)).await => {}
-            Err(error) if tries.again(&error).await => {}
+            Ok(Some(_)) if tries.wait_to_retry(&Error::from(sqlx::Error::PoolTimedOut)).await => {}
+            Err(error) if tries.wait_to_retry(&error).await => {}
             fate => {
                 let cause = fate.err().map(|error| error.to_string());
                 tracing::warn!(number, cause, "could not find out whether a transaction was committed");
@@ -139,7 +146,7 @@ async fn status(pool: &Pool, number: &str) -> Result<Option<&'static str>> {
     .bind(number);
     let mut lease = pool.acquire().await?;
     let row = query.fetch_one(&mut *lease).await?;
-    lease.done();
+    lease.give_back();
     let known = ["committed", "aborted", "in progress"];
     Ok(row.read::<Option<String>>("fate")?.and_then(|fate| known.into_iter().find(|known| *known == fate)))
 }

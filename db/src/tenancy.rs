@@ -4,7 +4,10 @@
 //! security and the journal read these settings. Nothing else in the server may run a statement on a tenant table.
 //! Commit explicitly; dropping a transaction rolls it back. Never hold one across a model call.
 
-use std::{sync::PoisonError, time::Duration};
+use std::{
+    sync::PoisonError,
+    time::{Duration, Instant},
+};
 
 use futures_util::lock::{Mutex, MutexGuard};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement};
@@ -18,7 +21,7 @@ use uuid::Uuid;
 use crate::{
     link::{Link, is_silence, limit_of},
     pool::{Lease, Pool},
-    retry::{self, Patience},
+    retry::{self, BRIEF, Patience, Tries},
 };
 use base::{
     error::{Error, Result},
@@ -128,7 +131,7 @@ pub async fn call_optional<'q>(
     let query = sqlx::query(statement).bind(actor.tenant).bind(actor.signature());
     let mut lease = pool.acquire().await?;
     let row = bind(query).fetch_optional(&mut *lease).await.map_err(|error| Error::from(error).of_commit())?;
-    lease.done();
+    lease.give_back();
     Ok(row)
 }
 
@@ -142,6 +145,13 @@ pub trait Fate: Send {
     fn committed(self: Box<Self>);
 }
 
+/// After this many seconds without a sign of life, a turn is no longer its server's.
+pub const TURN_LEASE_SECONDS: i32 = 20;
+/// A transaction that has held a turn for longer than this renews the turn's lease itself, and gets more time for its commit.
+const HELD_LONG: Duration = Duration::from_secs(1);
+/// How long the commit of such a transaction may take.
+const COMMIT_SECONDS_MAX: u32 = 60;
+
 /// A transaction within one tenant.
 pub struct TenantTx {
     /// The first field, so that it is dropped before the connection is returned.
@@ -151,6 +161,7 @@ pub struct TenantTx {
     pool: Pool,
     /// How PostgreSQL can tell later whether it was committed ([`retry::NUMBER`]); `None` if it only reads.
     number: Option<String>,
+    begun_at: Instant,
 }
 
 impl TenantTx {
@@ -243,6 +254,25 @@ impl TenantTx {
         .await
     }
 
+    /// Prepares the commit of a transaction that has held a turn for long ([`Self::hold_turn`]). No round trip if it was short.
+    ///
+    /// - It renews the turn's lease. Nobody else could in that time, and without this the turn would count as abandoned from the commit
+    ///   until its server's next sign of life.
+    /// - It allows a long commit, because the journal is written then: 16,000 rows can take longer than one statement may.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn renew_held(&self, turn: Uuid) -> Result<()> {
+        if self.begun_at.elapsed() > HELD_LONG {
+            let renew = "UPDATE turn SET lease_until = clock_timestamp() + $3 * interval '1 second' WHERE tenant_id = $1 AND id = $2";
+            let seconds = TURN_LEASE_SECONDS.saturating_add_unsigned(COMMIT_SECONDS_MAX);
+            let query = sqlx::query(renew).bind(self.tenant).bind(turn).bind(seconds);
+            query.execute(&mut *self.connection().await).await?;
+            self.take_time(COMMIT_SECONDS_MAX).await?;
+        }
+        Ok(())
+    }
+
     /// Opens a transaction with statements that set its tenant and who acts.
     async fn write_as(
         pool: &Pool,
@@ -273,7 +303,7 @@ impl TenantTx {
 
     fn begun(pool: &Pool, tenant: Uuid, lease: Lease) -> Self {
         let (fates, inner) = (std::sync::Mutex::default(), Mutex::new(lease));
-        Self { fates, inner, tenant, pool: pool.clone(), number: None }
+        Self { fates, inner, tenant, pool: pool.clone(), number: None, begun_at: Instant::now() }
     }
 
     /// Sets how long each statement may take from now on.
@@ -305,7 +335,7 @@ impl TenantTx {
     /// Violations of deferred constraints; `unavailable`, in doubt if it is unknown whether the transaction was
     /// committed.
     pub async fn commit(self) -> Result<()> {
-        self.commit_within(retry::BRIEF).await
+        self.commit_within(BRIEF).await
     }
 
     /// [`Self::commit`], with the given patience for asking whether it was committed.
@@ -420,11 +450,37 @@ impl ConnectionTrait for TenantTx {
 /// # Errors
 /// Those of `work`. Nothing is written then, unless the error is in doubt.
 pub async fn write<T>(pool: &Pool, actor: Actor, work: impl AsyncFn(&TenantTx) -> Result<T>) -> Result<T> {
-    retry::repeat(retry::BRIEF, async || {
+    retry::repeat(BRIEF, async || {
         let tx = TenantTx::write(pool, &actor).await?;
         let done = work(&tx).await?;
         tx.commit().await?;
         Ok(done)
     })
     .await
+}
+
+/// Runs one statement in a transaction that may be lost if PostgreSQL itself crashes ([`TenantTx::write_lazily`]). Retries
+/// errors that will pass. The statement's first parameter is the tenant, and `bind` adds the others.
+///
+/// # Errors
+/// Those of the statement.
+pub async fn execute_lazily<'q>(
+    pool: &Pool,
+    actor: &Actor,
+    statement: &'static str,
+    bind: impl Fn(Call<'q>) -> Call<'q>,
+) -> Result<()> {
+    let mut tries = Tries::with(BRIEF);
+    loop {
+        match execute_once(pool, actor, bind(sqlx::query(statement).bind(actor.tenant))).await {
+            Err(error) if tries.wait_to_retry(&error).await => {}
+            done => return done,
+        }
+    }
+}
+
+async fn execute_once(pool: &Pool, actor: &Actor, query: Call<'_>) -> Result<()> {
+    let tx = TenantTx::write_lazily(pool, actor).await?;
+    query.execute(&mut *tx.connection().await).await?;
+    tx.commit().await
 }

@@ -117,13 +117,13 @@ impl Admission {
     /// The bytes of request bodies that are in memory or still arriving.
     #[must_use]
     pub fn body_bytes(&self) -> usize {
-        self.bodies.held().values().sum()
+        self.bodies.lock().values().sum()
     }
 
     /// Accounts for the body of a request by a tenant; `None` is a request without a tenant.
     #[must_use]
-    pub fn body(&self, tenant: Option<Uuid>) -> Held {
-        Held { bodies: self.bodies.clone(), tenant: tenant.unwrap_or_default(), bytes: 0 }
+    pub fn body(&self, tenant: Option<Uuid>) -> BodyRoom {
+        BodyRoom { bodies: self.bodies.clone(), tenant: tenant.unwrap_or_default(), bytes: 0 }
     }
 }
 
@@ -155,26 +155,26 @@ struct Bodies {
 }
 
 impl Bodies {
-    fn held(&self) -> MutexGuard<'_, HashMap<Uuid, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, usize>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Room that a body takes until this is dropped.
-pub struct Held {
+pub struct BodyRoom {
     bodies: Arc<Bodies>,
     tenant: Uuid,
     bytes: usize,
 }
 
-impl Held {
+impl BodyRoom {
     /// Makes room for `bytes` in total.
     ///
     /// # Errors
     /// `unavailable` if all bodies together, or this tenant's bodies, would be too large.
     pub fn grow(&mut self, bytes: usize) -> Result<()> {
         let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) else { return Ok(()) };
-        let mut held = self.bodies.held();
+        let mut held = self.bodies.lock();
         let all = held.values().sum::<usize>() + more;
         let own = held.get(&self.tenant).copied().unwrap_or_default() + more;
         if all > self.bodies.bytes_max || own > self.bodies.bytes_max / 2 {
@@ -187,9 +187,9 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for BodyRoom {
     fn drop(&mut self) {
-        let mut held = self.bodies.held();
+        let mut held = self.bodies.lock();
         if let Some(own) = held.get_mut(&self.tenant) {
             *own = own.saturating_sub(self.bytes);
             if *own == 0 {

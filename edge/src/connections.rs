@@ -1,9 +1,10 @@
 //! Clients' connections: how many one address may hold, and how long a client may keep the server waiting.
 //!
-//! The server closes a connection if the client sends nothing, sends the head of a request too slowly, sends too slowly the rest of a
-//! body whose request was already answered, or does not read its answer. The HTTP library has a limit for the first head only, so
-//! this module enforces the limits where bytes are read and written. A body that a handler waits for has its own deadline
-//! ([`Timely`]). The server leaves a silent client alone while it works on a request or a stream is open.
+//! The server closes a connection if the client sends nothing, sends the head of a request too slowly, is too slow with
+//! the rest of a body after the request was answered, or does not read its answer. The HTTP library has a limit for the
+//! first head only, so this module enforces the limits where bytes are read and written. A body that a handler waits
+//! for has its own deadline ([`Timely`]). The server leaves a silent client alone while it works on a request or a
+//! stream is open.
 //!
 //! Proxies that the operator trusts are not counted, because many clients share their addresses.
 

@@ -1,7 +1,7 @@
 //! The edge: what stands between the network and the world. It has the frame of HTTP (bodies, pages, patches, ETags,
 //! idempotency, problem documents), credentials and scopes, limits and admission, tenants and users.
 //!
-//! It knows no table of a campaign but the two it must: a player's character, which a token can be restricted to, and
+//! It knows only two tables of a campaign: that of characters, because a token can be restricted to one, and that of
 //! the slugs that paths name. `tests/architecture.rs` lists the order of these modules.
 
 pub mod admission;
@@ -11,6 +11,7 @@ pub mod client;
 pub mod connections;
 pub mod http;
 pub mod limits;
+pub mod model_profiles;
 pub mod models;
 pub mod panics;
 pub mod passwords;

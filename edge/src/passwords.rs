@@ -141,3 +141,21 @@ pub fn check(pointer: &str, password: &str, email: &str) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_wait_and_who_leaves_makes_room() {
+        let waiting = AtomicUsize::new(0);
+        for _ in 0..3 {
+            let waits: Vec<_> = (0..WAITING_MAX).map(|_| Waits::begin(&waiting).expect("a place")).collect();
+            for _ in 0..3 {
+                assert_eq!(Waits::begin(&waiting).err().map(|e| e.code), Some(Code::Unavailable));
+            }
+            drop(waits);
+        }
+        assert_eq!(waiting.into_inner(), 0);
+    }
+}

@@ -11,6 +11,7 @@ use std::{
 
 use actix_web::HttpRequest;
 use moka::future::Cache;
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
@@ -25,12 +26,18 @@ use crate::{
 use base::{error::Result, secrets::Secrets, stored::Columns};
 use db::{feeds::Feeds, pool::Pool};
 
-/// What the layers above are told, because their memory and their work depend on rows that lower layers change.
+/// What lower layers tell the layers above. The memory and the work of those layers depend on rows that lower layers
+/// change.
 pub trait Above: Send + Sync {
     /// Cancels a turn that runs in this process.
     fn cancel(&self, turn: Uuid);
     /// Forgets everything that was kept in memory of a tenant's world.
     fn forget(&self, tenant: Uuid);
+    /// Checks that the tools in a list that somebody writes exist. Does not check entries of `stored`.
+    ///
+    /// # Errors
+    /// `validation_failed`.
+    fn check_tools(&self, sent: &Value, stored: &Value) -> Result<()>;
 }
 
 /// The parts that the program makes.
@@ -102,6 +109,14 @@ impl Edge {
         if let Some(above) = self.above.get().and_then(Weak::upgrade) {
             above.forget(tenant);
         }
+    }
+
+    /// Checks a list of tools that somebody writes.
+    ///
+    /// # Errors
+    /// `validation_failed` that points to what does not fit.
+    pub fn check_tools(&self, sent: &Value, stored: &Value) -> Result<()> {
+        self.above.get().and_then(Weak::upgrade).map_or(Ok(()), |above| above.check_tools(sent, stored))
     }
 
     /// Whether the server is shutting down and should get no more work.

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     CampaignId, Json, TenantId,
-    shapes::{Extensions, ForkedFrom},
+    shapes::{Extensions, ForkedFrom, PendingInstructions},
 };
 
 /// A campaign: one world and everything in it.
@@ -26,6 +26,11 @@ pub struct Model {
     pub description: String,
     pub game_system: String,
     pub game_time: Option<String>,
+    /// What the author tells all models of the campaign: tone, style, length, language, lines and veils.
+    pub instructions: String,
+    /// Instructions that a file brought and that nobody has accepted yet.
+    #[schema(value_type = Option<PendingInstructions>)]
+    pub pending_instructions: Option<Json<PendingInstructions>>,
     #[schema(value_type = Object)]
     pub settings: Json<Extensions>,
     #[schema(value_type = Object)]

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     CampaignId, Json, NpcId, TenantId,
-    shapes::{Condition, Effect, Extensions, Stats, ToolRef},
+    shapes::{AuthorsNote, Condition, Effect, Extensions, PendingInstructions, Stats, ToolRef},
 };
 
 /// A non-player character.
@@ -44,6 +44,24 @@ pub struct Model {
     #[schema(value_type = Vec<serde_json::Value>)]
     pub inventory: Json<Vec<serde_json::Value>>,
     pub reaction_threshold: i32,
+    /// Slug of the model profile that this NPC uses. If null, the campaign's choice for the task applies.
+    pub model: Option<String>,
+    /// What the author tells the model about this NPC. The model follows it as far as the server's own rules allow.
+    pub instructions: String,
+    /// Instructions after the conversation, where models heed them most.
+    pub post_history_instructions: String,
+    #[schema(value_type = Option<AuthorsNote>)]
+    pub authors_note: Option<Json<AuthorsNote>>,
+    /// How it speaks, by example.
+    pub example_dialogue: String,
+    /// What it may say first when a player begins a conversation.
+    #[schema(value_type = Vec<String>)]
+    pub greetings: Json<Vec<String>>,
+    /// The circumstances under which its conversations take place.
+    pub scenario: String,
+    /// Instructions that a file brought and that nobody has accepted yet.
+    #[schema(value_type = Option<PendingInstructions>)]
+    pub pending_instructions: Option<Json<PendingInstructions>>,
     #[schema(value_type = Object)]
     pub extensions: Json<Extensions>,
     pub external_ref: Option<String>,

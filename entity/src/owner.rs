@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     CampaignId, Json, OwnerId, TenantId,
-    shapes::{Extensions, ToolRef},
+    shapes::{AuthorsNote, Extensions, OwnerResource, PendingInstructions, ToolRef},
 };
 
 /// The kind of thing that an owner watches over.
@@ -47,11 +47,31 @@ pub struct Model {
     #[schema(value_type = Vec<ToolRef>)]
     pub available_tools: Json<Vec<ToolRef>>,
     pub reaction_threshold: i32,
+    /// Slug of the model profile that this owner uses. If null, the campaign's choice for the task applies.
+    pub model: Option<String>,
+    /// What the author tells the model about this owner. The model follows it as far as the server's own rules allow.
+    pub instructions: String,
+    /// Instructions after the conversation, where models heed them most.
+    pub post_history_instructions: String,
+    #[schema(value_type = Option<AuthorsNote>)]
+    pub authors_note: Option<Json<AuthorsNote>>,
+    /// How it speaks, by example.
+    pub example_dialogue: String,
+    /// What it may say first when a player begins a conversation.
+    #[schema(value_type = Vec<String>)]
+    pub greetings: Json<Vec<String>>,
+    /// The circumstances under which its conversations take place.
+    pub scenario: String,
+    /// Instructions that a file brought and that nobody has accepted yet.
+    #[schema(value_type = Option<PendingInstructions>)]
+    pub pending_instructions: Option<Json<PendingInstructions>>,
     pub influence_current: f64,
     pub influence_max: f64,
     pub influence_regen_per_hour: f64,
     #[serde(with = "time::serde::rfc3339")]
     pub influence_at: OffsetDateTime,
+    #[schema(value_type = Vec<OwnerResource>)]
+    pub resources: Json<Vec<OwnerResource>>,
     #[schema(value_type = Object)]
     pub extensions: Json<Extensions>,
     pub external_ref: Option<String>,

@@ -22,12 +22,12 @@ macro_rules! shape {
 shape! {
     /// The six ability scores, 1 to 30 (SRD 5.1, "Using Ability Scores").
     Abilities {
-        #[serde(default = "ten")] strength: i32,
-        #[serde(default = "ten")] dexterity: i32,
-        #[serde(default = "ten")] constitution: i32,
-        #[serde(default = "ten")] intelligence: i32,
-        #[serde(default = "ten")] wisdom: i32,
-        #[serde(default = "ten")] charisma: i32,
+        #[serde(default = "ten")] #[schema(minimum = 1, maximum = 30)] strength: i32,
+        #[serde(default = "ten")] #[schema(minimum = 1, maximum = 30)] dexterity: i32,
+        #[serde(default = "ten")] #[schema(minimum = 1, maximum = 30)] constitution: i32,
+        #[serde(default = "ten")] #[schema(minimum = 1, maximum = 30)] intelligence: i32,
+        #[serde(default = "ten")] #[schema(minimum = 1, maximum = 30)] wisdom: i32,
+        #[serde(default = "ten")] #[schema(minimum = 1, maximum = 30)] charisma: i32,
     }
     /// A class or racial feature.
     Feature {
@@ -35,6 +35,21 @@ shape! {
         #[serde(default, skip_serializing_if = "Option::is_none")] level: Option<i32>,
         #[serde(default, skip_serializing_if = "Option::is_none")] chosen_option: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")] scaling_formula: Option<String>,
+        /// How well the character masters a passive skill, 0 to 100. Prompts about the character show features with a
+        /// percentage.
+        #[serde(default, skip_serializing_if = "Option::is_none")] #[schema(minimum = 0, maximum = 100)] percentage: Option<i32>,
+    }
+    /// A note that the model reads near the end of the conversation.
+    AuthorsNote {
+        #[serde(default)] text: String,
+        /// How many messages of the conversation stand after the note. 0: it stands after the player's words.
+        #[serde(default = "four")] #[schema(minimum = 0, maximum = 100, default = 4)] depth: u32,
+    }
+    /// Instructions that a file brought. No model reads them until somebody accepts them in the editor, or writes them.
+    PendingInstructions {
+        #[serde(default, skip_serializing_if = "Option::is_none")] instructions: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] post_history_instructions: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] authors_note: Option<AuthorsNote>,
     }
     /// Normal and long range in feet.
     Range { normal: i32, #[serde(default)] long: Option<i32> }
@@ -71,9 +86,22 @@ shape! {
     #[derive(Default)]
     DeathSaves { #[serde(default)] successes: i32, #[serde(default)] failures: i32 }
     /// Spell slots of one level.
-    SpellSlot { max: i32, remaining: i32 }
-    /// A class resource, such as ki points.
-    Resource { name: String, max: i32, remaining: i32 }
+    SpellSlot {
+        #[schema(minimum = 0, maximum = 100)] max: i32,
+        #[schema(minimum = 0, maximum = 100)] remaining: i32,
+    }
+    /// A class resource, such as ki points. A character has at most 10,000 of each.
+    Resource {
+        name: String,
+        #[schema(minimum = 0, maximum = 1_000_000)] max: i32,
+        #[schema(minimum = 0, maximum = 1_000_000)] remaining: i32,
+    }
+    /// Something that an owner has, such as grain. The amount is at most `max`.
+    OwnerResource {
+        name: String,
+        #[schema(minimum = 0, maximum = 1_000_000_000)] amount: f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")] #[schema(minimum = 0, maximum = 1_000_000_000)] max: Option<f64>,
+    }
     /// An attack in an NPC's stat block. `damage` is a dice formula.
     NpcAttack {
         name: String,
@@ -118,6 +146,7 @@ pub struct Stats {
     pub max_hp: i32,
     pub temp_hp: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<StatBlockAbilities>)]
     pub abilities: Option<Abilities>,
     pub saving_throws: BTreeMap<String, i32>,
     pub attacks: Vec<NpcAttack>,
@@ -128,6 +157,25 @@ pub struct Stats {
     pub immunities: Vec<String>,
     pub vulnerabilities: Vec<String>,
     pub condition_immunities: Vec<String>,
+}
+
+/// The six ability scores of a stat block. Unlike those of a character, they are stored as given.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it describes `Abilities` where nothing checks them")]
+struct StatBlockAbilities {
+    #[serde(default)]
+    strength: i32,
+    #[serde(default)]
+    dexterity: i32,
+    #[serde(default)]
+    constitution: i32,
+    #[serde(default)]
+    intelligence: i32,
+    #[serde(default)]
+    wisdom: i32,
+    #[serde(default)]
+    charisma: i32,
 }
 
 impl Default for Stats {
@@ -194,11 +242,14 @@ pub enum ToolRef {
 }
 
 shape! {
-    /// A tool with the worldbuilder's own description, and parameters for readers.
+    /// A tool with the worldbuilder's own description. `parameters` narrows the tool's parameters, each by its name: a
+    /// `default`, an `enum`, a `minimum` or `maximum`, a `maxLength`, and a `description`. A call to an `exclusive`
+    /// tool must be the only call in its reply.
     DescribedTool {
         name: String,
         #[serde(default, skip_serializing_if = "Option::is_none")] description: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")] parameters: Option<Value>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")] exclusive: bool,
     }
 }
 
@@ -212,6 +263,21 @@ impl ToolRef {
         }
     }
 
+    /// Whether a call to the tool must be the only call in its reply.
+    #[must_use]
+    pub fn is_exclusive(&self) -> bool {
+        matches!(self, ToolRef::Described(tool) if tool.exclusive)
+    }
+
+    /// How the worldbuilder narrows the tool's parameters, if at all.
+    #[must_use]
+    pub fn parameters(&self) -> Option<&Value> {
+        match self {
+            ToolRef::Name(_) => None,
+            ToolRef::Described(tool) => tool.parameters.as_ref(),
+        }
+    }
+
     /// The worldbuilder's own description, if there is one.
     #[must_use]
     pub fn description(&self) -> Option<&str> {
@@ -220,6 +286,10 @@ impl ToolRef {
             ToolRef::Described(tool) => tool.description.as_deref(),
         }
     }
+}
+
+fn four() -> u32 {
+    4
 }
 
 fn ten() -> i32 {

@@ -56,7 +56,7 @@ pub struct BreakerCounts {
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct Circuit {
     host: String,
     failures: u32,
     /// When the last call failed.
@@ -65,7 +65,7 @@ struct Entry {
     probing: bool,
 }
 
-impl Entry {
+impl Circuit {
     fn state(&self, now: Instant) -> BreakerState {
         match self.open_until {
             None => BreakerState::Closed,
@@ -81,7 +81,7 @@ pub(super) struct Breakers {
     failures_max: u32,
     open_for: Duration,
     hasher: RandomState,
-    entries: Mutex<HashMap<u64, Entry>>,
+    entries: Mutex<HashMap<u64, Circuit>>,
 }
 
 impl Breakers {
@@ -96,7 +96,8 @@ impl Breakers {
     /// [`LlmError::BreakerOpen`] while the breaker is open or another call probes the endpoint.
     pub(super) fn enter(self: &Arc<Self>, endpoint: &Endpoint) -> Result<Permit, LlmError> {
         let secret = endpoint.api_key.as_ref().map(|key| key.expose());
-        let key = self.hasher.hash_one((endpoint.base_url.as_str(), endpoint.model.as_str(), secret));
+        let caller = endpoint.options.caller.as_str();
+        let key = self.hasher.hash_one((endpoint.base_url.as_str(), endpoint.model.as_str(), secret, caller));
         let mut probe = false;
         if let Some(entry) = self.lock().get_mut(&key)
             && let Some(until) = entry.open_until
@@ -137,7 +138,7 @@ impl Breakers {
             oldest.and_then(|oldest| entries.remove(&oldest));
         }
         let now = Instant::now();
-        let entry = entries.entry(key).or_insert_with(|| Entry { host: host_and_port(url), ..Entry::default() });
+        let entry = entries.entry(key).or_insert_with(|| Circuit { host: host_and_port(url), ..Circuit::default() });
         entry.failures = entry.failures.saturating_add(1);
         entry.failed_at = Some(now);
         entry.probing &= !was_probe;
@@ -147,7 +148,7 @@ impl Breakers {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Circuit>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

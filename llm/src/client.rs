@@ -17,6 +17,7 @@ use super::endpoint::{Endpoint, Secret, base_of};
 use super::error::{LlmError, TimeoutPhase, UnavailableKind, clean_detail};
 use super::guard::{self, EndpointRefused, Guard};
 use super::http_clients::HttpClients;
+use super::listing;
 use super::request::{ChatRequest, Payload};
 use super::settings::{self, LlmSettings};
 use super::transport::{Transport, TransportService};
@@ -34,12 +35,24 @@ pub struct Completion {
     pub finish_reason: Option<String>,
     /// The tokens used.
     pub usage: Usage,
+    /// Whether the tokens are our estimate, because the provider said nothing of them.
+    pub is_usage_estimated: bool,
+    /// What the model thought before it answered, if the provider tells. Never part of the text. Untrusted.
+    pub reasoning: String,
     /// The model that answered according to the provider, or else the requested one.
     pub model: String,
     /// How many attempts were made, including the last.
     pub attempts: u32,
     /// From the call of [`LlmClient::complete`] to its return.
     pub latency: Duration,
+}
+
+impl Completion {
+    /// Whether the model had to stop writing because of a limit.
+    #[must_use]
+    pub fn was_cut(&self) -> bool {
+        self.finish_reason.as_deref() == Some("length")
+    }
 }
 
 /// A client for all endpoints. Cheap to clone; all clones share connections and breakers.
@@ -76,7 +89,8 @@ impl LlmClient {
         Ok(Self(Arc::new(Inner { settings, clients, guard, breakers, template })))
     }
 
-    /// Sends one request and waits for the whole answer, at most [`LlmSettings::total_timeout`].
+    /// Sends one request and waits for the whole answer, at most the endpoint's total timeout, or else
+    /// [`LlmSettings::total_timeout`].
     ///
     /// # Errors
     /// See [`LlmError`]. Dropping the future, or `cancel`, closes the connection.
@@ -86,7 +100,17 @@ impl LlmClient {
         request: &ChatRequest<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, LlmError> {
-        self.complete_within(endpoint, request, cancel, self.0.settings.total_timeout).await
+        let most = endpoint.options.total_timeout.unwrap_or(self.0.settings.total_timeout);
+        self.complete_within(endpoint, request, cancel, most).await
+    }
+
+    /// The body that [`LlmClient::complete`] would send.
+    ///
+    /// # Errors
+    /// An error of the JSON writer.
+    pub fn body(&self, endpoint: &Endpoint, request: &ChatRequest<'_>) -> serde_json::Result<String> {
+        let (options, output_tokens_max) = (&*endpoint.options, self.0.settings.output_tokens_max);
+        serde_json::to_string_pretty(&Payload { model: &endpoint.model, options, output_tokens_max, request })
     }
 
     /// Like [`LlmClient::complete`], with another limit for the whole call.
@@ -114,7 +138,19 @@ impl LlmClient {
             outcome = call => outcome.unwrap_or(Err(LlmError::Timeout { phase: TimeoutPhase::Total })),
         };
         permit.settle(&endpoint.base_url, &outcome);
-        outcome.map(|completion| Completion { latency: started.elapsed(), ..completion })
+        let values = endpoint.options.headers.iter().filter_map(|(_, value)| value.to_str().ok());
+        outcome
+            .map_err(|error| error.without(values))
+            .map(|completion| Completion { latency: started.elapsed(), ..completion })
+    }
+
+    /// The names of the models that an endpoint offers, sorted. Asked once, within [`LlmSettings::first_token_timeout`].
+    ///
+    /// # Errors
+    /// See [`LlmError`].
+    pub async fn list_models(&self, endpoint: &Endpoint) -> Result<Vec<String>, LlmError> {
+        self.check(endpoint)?;
+        listing::list(self.0.clients.of(endpoint), endpoint, self.0.settings.first_token_timeout).await
     }
 
     /// Checks an address that a tenant wants to use, as far as that is possible without a DNS look-up. Returns the base URL.
@@ -153,10 +189,12 @@ impl LlmClient {
         let transport = Arc::new(Transport {
             http: http.clone(),
             deadline,
-            first_token_timeout: settings.first_token_timeout,
+            idle_timeout: settings.first_token_timeout,
+            first_token_timeout: endpoint.options.first_token_timeout.unwrap_or(settings.first_token_timeout),
             reply_bytes_max: settings.reply_bytes_max,
             attempts_max: if permit.is_probe() { 1 } else { settings.retries.saturating_add(1) },
             trusted: endpoint.trusted,
+            options: Arc::clone(&endpoint.options),
             secret: endpoint.key().cloned(),
             sink: request.sink.cloned(),
             slot: Mutex::default(),
@@ -167,11 +205,14 @@ impl LlmClient {
         if let Some(query) = endpoint.base_url.query() {
             chat = chat.path(format!("/chat/completions?{query}")).map_err(|error| unwrap_error(error, None))?;
         }
-        let payload = Payload { model: &endpoint.model, request };
+        let options = &endpoint.options;
+        let payload =
+            Payload { model: &endpoint.model, options, output_tokens_max: settings.output_tokens_max, request };
         let () = chat.create_byot(&payload).await.map_err(|error| unwrap_error(error, endpoint.key()))?;
         let (mut decoded, attempts) =
             transport.take().ok_or_else(|| LlmError::unavailable(UnavailableKind::Dropped, "the reply was lost"))?;
-        if request.sink.is_some() && decoded.usage.total_tokens == 0 {
+        let is_usage_estimated = request.sink.is_some() && decoded.usage.total_tokens == 0;
+        if is_usage_estimated {
             let written =
                 decoded.tool_calls.iter().map(|call| call.arguments.len()).sum::<usize>() + decoded.text.len();
             decoded.usage = Usage::estimated(request.content_bytes(), written);
@@ -181,6 +222,8 @@ impl LlmClient {
             tool_calls: decoded.tool_calls,
             finish_reason: decoded.finish_reason,
             usage: decoded.usage,
+            is_usage_estimated,
+            reasoning: decoded.reasoning,
             model: decoded.model.unwrap_or_else(|| endpoint.model.clone()),
             attempts,
             latency: Duration::ZERO,

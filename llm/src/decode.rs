@@ -40,6 +40,7 @@ pub(super) struct Decoded {
     pub(super) finish_reason: Option<String>,
     pub(super) usage: Usage,
     pub(super) model: Option<String>,
+    pub(super) reasoning: String,
 }
 
 /// A completion, or a chunk of one.
@@ -71,6 +72,11 @@ pub(super) struct WireMessage<'a> {
     pub(super) refusal: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) tool_calls: Option<&'a RawValue>,
+    /// What the model thought, in the two names that providers have for it.
+    #[serde(borrow)]
+    pub(super) reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) reasoning: Option<&'a RawValue>,
     /// The older format: one call, without an id.
     #[serde(borrow)]
     pub(super) function_call: Option<&'a RawValue>,
@@ -130,7 +136,15 @@ pub(super) fn decode(body: &[u8], secret: Option<&Secret>) -> Result<Decoded, Fa
         finish_reason: choice.finish_reason.and_then(string).map(label),
         usage: Usage::of_one_call(usage.as_ref()),
         model: wire.model.and_then(string).map(label).filter(|name| !name.is_empty()),
+        reasoning: message.reasoning(),
     })
+}
+
+impl WireMessage<'_> {
+    /// What the model thought.
+    pub(super) fn reasoning(&self) -> String {
+        self.reasoning_content.or(self.reasoning).and_then(string).unwrap_or_default()
+    }
 }
 
 /// A sentence from the body of an error, not yet cleaned, and whether it says that the quota is used up.

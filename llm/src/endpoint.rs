@@ -5,11 +5,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use std::time::Duration;
+
 use async_openai::config::OpenAIConfig;
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::guard::{EndpointRefused, parse_url};
+use super::parameters::{OutputLimit, Parameters};
 
 /// A provider's API key. Printing it gives `***`; it has no `Display` and cannot be serialised.
 #[derive(Clone, PartialEq, Eq)]
@@ -38,6 +41,26 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// How a model is asked. What is `None` is the operator's.
+#[derive(Debug, Clone, Default)]
+pub struct CallOptions {
+    pub parameters: Parameters,
+    /// The name under which the endpoint takes the output limit.
+    pub output_limit: OutputLimit,
+    /// Whether the endpoint cannot stream. Then answers are asked for as a whole.
+    pub cannot_stream: bool,
+    /// Whether the endpoint refuses to count tokens in streams.
+    pub cannot_count_streams: bool,
+    /// Tokens of the model's context window, if they are known. The output limit leaves room for the prompt.
+    pub context_tokens: Option<u32>,
+    /// Further headers of each request.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub first_token_timeout: Option<Duration>,
+    pub total_timeout: Option<Duration>,
+    /// Whose calls these are. Each has breakers of its own, so that short timeouts or wrong headers of one block no other's calls.
+    pub caller: String,
+}
+
 /// One model at one OpenAI-compatible address.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
@@ -49,6 +72,7 @@ pub struct Endpoint {
     pub model: String,
     /// Whether the operator set it and not a tenant. If so, it may be http, loopback or private.
     pub trusted: bool,
+    pub options: Arc<CallOptions>,
 }
 
 impl Endpoint {
@@ -57,7 +81,8 @@ impl Endpoint {
     /// # Errors
     /// If `url` is not an http(s) address, or has user info or a fragment.
     pub fn trusted(url: &str, api_key: Option<Secret>, model: impl Into<String>) -> Result<Self, EndpointRefused> {
-        Ok(Self { base_url: base_of(parse_url(url)?), api_key, model: model.into(), trusted: true })
+        let (base_url, model) = (base_of(parse_url(url)?), model.into());
+        Ok(Self { base_url, api_key, model, trusted: true, options: Arc::default() })
     }
 
     /// An endpoint that a tenant set. [`super::LlmClient::complete`] checks it against the operator's rules at each call.

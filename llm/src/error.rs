@@ -65,7 +65,8 @@ impl UnavailableKind {
     }
 }
 
-/// Why a model call gave no completion. The endpoint's own text is only for the operator's log; [`LlmError::told`] leaves it out.
+/// Why a model call gave no completion. The endpoint's own text is only for the operator's log;
+/// [`LlmError::public_message`] leaves it out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LlmError {
     /// The endpoint could not be reached or did not serve the request.
@@ -113,6 +114,18 @@ pub enum LlmError {
 }
 
 impl LlmError {
+    /// Whether another model might answer: this one cannot be reached, is overloaded, broken or too slow. A request that was rejected
+    /// or cancelled stays so.
+    #[must_use]
+    pub fn may_fall_back(&self) -> bool {
+        match self {
+            Self::Unavailable { kind, .. } => *kind != UnavailableKind::Rejected,
+            Self::Timeout { phase } => *phase != TimeoutPhase::Total,
+            Self::BreakerOpen { .. } | Self::BadReply { .. } | Self::TooLarge { .. } => true,
+            Self::Cancelled | Self::Refused(_) => false,
+        }
+    }
+
     /// The problem code for clients.
     pub fn code(&self) -> &'static str {
         match self {
@@ -128,12 +141,22 @@ impl LlmError {
 
     /// The text for players: what happened, without the endpoint's own text, which may name accounts and hosts.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn public_message(&self) -> String {
         let mut told = self.clone();
         if let Self::Unavailable { detail, .. } | Self::BadReply { detail } = &mut told {
             detail.clear();
         }
         told.to_string()
+    }
+
+    /// The same without its detail, if that quotes one of these secrets.
+    pub(super) fn without<'a>(mut self, mut secrets: impl Iterator<Item = &'a str>) -> Self {
+        if let Self::Unavailable { detail, .. } | Self::BadReply { detail } = &mut self
+            && secrets.any(|secret| secret.len() >= 6 && detail.contains(secret))
+        {
+            detail.clear();
+        }
+        self
     }
 
     /// How long a client should wait, if known.

@@ -13,6 +13,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::endpoint::CallOptions;
 use super::stream::Sink;
 
 /// How the model is asked to write tool calls.
@@ -135,10 +136,29 @@ impl ChatRequest<'_> {
     }
 }
 
+/// The fewest tokens that are left for an answer, however long the prompt.
+const OUTPUT_TOKENS_MIN: u32 = 256;
+/// A token has about this many bytes. Counting exactly would need the model's own tokenizer.
+const TOKEN_BYTES: usize = 3;
+
 /// A request and the model for it.
 pub(super) struct Payload<'a> {
     pub(super) model: &'a str,
+    pub(super) options: &'a CallOptions,
+    /// The output limit, unless the options have one.
+    pub(super) output_tokens_max: u32,
     pub(super) request: &'a ChatRequest<'a>,
+}
+
+impl Payload<'_> {
+    /// The most tokens of the answer. Endpoints refuse a limit that the context window cannot hold beside the prompt.
+    fn output_tokens(&self) -> u32 {
+        let wanted = self.options.parameters.max_output_tokens.unwrap_or(self.output_tokens_max);
+        let Some(context) = self.options.context_tokens else { return wanted };
+        let bytes = self.request.content_bytes() + self.request.tools.map_or(0, |tools| tools.get().len());
+        let left = context.saturating_sub(u32::try_from(bytes / TOKEN_BYTES).unwrap_or(u32::MAX));
+        wanted.min(left.max(OUTPUT_TOKENS_MIN))
+    }
 }
 
 impl Serialize for Payload<'_> {
@@ -146,6 +166,8 @@ impl Serialize for Payload<'_> {
         let request = self.request;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
+        map.serialize_entry(self.options.output_limit.as_str(), &self.output_tokens())?;
+        self.options.parameters.write(&mut map)?;
         map.serialize_entry("messages", &Chain(request.prefix, request.messages))?;
         if let Some(tools) = request.tools {
             map.serialize_entry("tools", tools)?;
@@ -160,9 +182,11 @@ impl Serialize for Payload<'_> {
         if let Some(key) = request.prompt_cache_key {
             map.serialize_entry("prompt_cache_key", key)?;
         }
-        if request.sink.is_some() {
+        if request.sink.is_some() && !self.options.cannot_stream {
             map.serialize_entry("stream", &true)?;
-            map.serialize_entry("stream_options", &StreamOptions { include_usage: true })?;
+            if !self.options.cannot_count_streams {
+                map.serialize_entry("stream_options", &StreamOptions { include_usage: true })?;
+            }
         }
         map.end()
     }

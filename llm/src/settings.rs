@@ -16,6 +16,8 @@ pub struct LlmSettings {
     pub first_token_timeout: Duration,
     /// The whole call: all attempts, the pauses between them, and reading the reply.
     pub total_timeout: Duration,
+    /// The most tokens of an answer, for models whose own options have no limit.
+    pub output_tokens_max: u32,
     /// How many attempts may follow the first.
     pub retries: u32,
     /// The most bytes of a reply's body. A larger reply is an error.
@@ -37,6 +39,7 @@ impl Default for LlmSettings {
             connect_timeout: Duration::from_millis(3_000),
             first_token_timeout: Duration::from_millis(20_000),
             total_timeout: Duration::from_millis(60_000),
+            output_tokens_max: 4096,
             retries: 2,
             reply_bytes_max: 16 * 1024 * 1024,
             breaker_failures: 5,

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,16 +24,26 @@ const CALLS_KEPT_MAX: usize = 256;
 
 /// Receives a reply's text while the model writes it.
 #[derive(Clone)]
-pub struct Sink(Arc<dyn Fn(&str) + Send + Sync>);
+pub struct Sink {
+    hear: Arc<dyn Fn(&str) + Send + Sync>,
+    has_told: Arc<AtomicBool>,
+}
 
 impl Sink {
     /// Calls `hear` with each piece of text, in order. It must not block.
     pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hear))
+        Self { hear: Arc::new(hear), has_told: Arc::default() }
+    }
+
+    /// Whether any text was passed on. It cannot be withdrawn.
+    #[must_use]
+    pub fn has_told(&self) -> bool {
+        self.has_told.load(Ordering::Relaxed)
     }
 
     pub(super) fn tell(&self, text: &str) {
-        (self.0)(text);
+        self.has_told.store(true, Ordering::Relaxed);
+        (self.hear)(text);
     }
 }
 
@@ -138,6 +149,7 @@ impl Growing {
         }
         let Some(delta) = choice.message.and_then(read::<WireMessage<'_>>) else { return Ok(String::new()) };
         self.take_calls(&delta);
+        self.whole.reasoning.push_str(&delta.reasoning());
         let mut added = delta.content.map(content_text).unwrap_or_default();
         if added.is_empty() {
             added = delta.refusal.and_then(string).unwrap_or_default();

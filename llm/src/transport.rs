@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tower_service::Service;
 
 use super::decode::{Decoded, decode, describe_error};
-use super::endpoint::Secret;
+use super::endpoint::{CallOptions, Secret};
 use super::error::{LlmError, TimeoutPhase, UnavailableKind, clean_detail};
 use super::guard::EndpointRefused;
 use super::retry::{self, Failure};
@@ -38,10 +38,13 @@ pub(super) struct Transport {
     pub(super) http: Client,
     pub(super) deadline: Instant,
     pub(super) first_token_timeout: Duration,
+    /// The longest pause within a stream.
+    pub(super) idle_timeout: Duration,
     pub(super) reply_bytes_max: usize,
     pub(super) attempts_max: u32,
     /// Whether connection errors may be described. Tenants could use them to map the network.
     pub(super) trusted: bool,
+    pub(super) options: Arc<CallOptions>,
     /// Removed from error texts. With `None`, no `Authorization` header is sent.
     pub(super) secret: Option<Secret>,
     /// Receives the text of a streamed reply.
@@ -85,6 +88,9 @@ impl Transport {
             Failure::lasting(LlmError::unavailable(UnavailableKind::Rejected, "the request could not be built"))
         })?;
         let headers = request.headers_mut();
+        for (name, value) in &self.options.headers {
+            headers.insert(name.clone(), value.clone());
+        }
         let accepted = if self.sink.is_some() { EVENT_STREAM } else { "application/json" };
         headers.insert(ACCEPT, HeaderValue::from_static(accepted));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -178,7 +184,7 @@ impl Transport {
                 let _ = timeout(BODY_END_WAIT, response.chunk()).await;
                 break;
             }
-            (by, phase) = (Instant::now() + self.first_token_timeout, TimeoutPhase::Idle);
+            (by, phase) = (Instant::now() + self.idle_timeout, TimeoutPhase::Idle);
         }
         reply.finish().map_err(|failure| final_if(told, failure))
     }

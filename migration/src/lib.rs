@@ -11,7 +11,8 @@
 //!   [`m0016_erasure`] erasures of players and users, [`m0017_retention`] what is kept no longer,
 //!   [`m0018_own_sessions`] where one is signed in, [`m0019_reverts`] turns that are taken back in steps,
 //!   [`m0020_signs_of_life`] how servers say that they live, [`m0021_removal`] the deletion of campaigns in steps,
-//!   [`m0022_steadiness`] what several at once do not break.
+//!   [`m0022_steadiness`] what several at once do not break, [`m0028_influence`] what owners spend and what they change,
+//!   [`m0030_models`] model profiles, [`m0031_own_models`] models of NPCs and owners and what usage is counted by.
 //!
 //! Never edit a migration that has been released, and never derive a schema from entities. To change the schema add
 //! `m000N_title.rs` and name it in [`Migrator`].
@@ -38,6 +39,14 @@ pub mod m0020_signs_of_life;
 pub mod m0021_removal;
 pub mod m0022_steadiness;
 pub mod m0025_readiness;
+pub mod m0026_turns;
+pub mod m0027_reactions;
+pub mod m0028_influence;
+pub mod m0029_claims;
+pub mod m0030_models;
+pub mod m0031_own_models;
+mod m0032_instructions;
+mod m0033_alternatives;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -72,6 +81,14 @@ impl MigratorTrait for Migrator {
             Box::new(m0021_removal::Migration),
             Box::new(m0022_steadiness::Migration),
             Box::new(m0025_readiness::Migration),
+            Box::new(m0026_turns::Migration),
+            Box::new(m0027_reactions::Migration),
+            Box::new(m0028_influence::Migration),
+            Box::new(m0029_claims::Migration),
+            Box::new(m0030_models::Migration),
+            Box::new(m0031_own_models::Migration),
+            Box::new(m0032_instructions::Migration),
+            Box::new(m0033_alternatives::Migration),
         ]
     }
 }

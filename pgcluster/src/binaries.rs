@@ -73,8 +73,8 @@ pub(super) fn find_for(cluster_major: Option<u32>) -> Result<Binaries, EmbeddedE
             Some(Binaries { dir, major })
         })
         .collect();
-    let wanted = |b: &Binaries| cluster_major.map_or(b.major >= OLDEST_MAJOR, |m| b.major == m);
-    if let Some(at) = found.iter().position(wanted) {
+    let is_suitable = |b: &Binaries| cluster_major.map_or(b.major >= OLDEST_MAJOR, |m| b.major == m);
+    if let Some(at) = found.iter().position(is_suitable) {
         return Ok(found.swap_remove(at));
     }
     let mut versions: Vec<String> = found.iter().map(|b| b.major.to_string()).collect();

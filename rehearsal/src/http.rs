@@ -90,7 +90,7 @@ async fn chat(state: Data<State>, request: HttpRequest, body: Result<Bytes, acti
         Ok(Answer::Now(response)) => response,
         Ok(Answer::Later { held, wait, response }) => {
             if held {
-                state.held().await;
+                state.wait_for_release().await;
             }
             sleep(wait).await;
             response
@@ -179,8 +179,11 @@ fn plain(reply: &Reply, streamed: bool) -> HttpResponse {
 /// A completion from the script, or else from the persona.
 fn complete(state: &State, request: &ChatRequest<'_>, last_user: &str, reply: &Reply) -> HttpResponse {
     let envelope = state.envelope(request);
-    let mut completion =
-        if reply.is_completion() { written(reply) } else { persona::answer(request, last_user, envelope.fingerprint) };
+    let mut completion = if reply.is_completion() {
+        completion_of(reply)
+    } else {
+        persona::answer(request, last_user, envelope.fingerprint)
+    };
     completion.finish_reason.clone_from(&reply.finish_reason);
     completion.usage = reply.usage.clone().unwrap_or_default();
     let delivery = delivery(reply);
@@ -208,7 +211,7 @@ fn complete(state: &State, request: &ChatRequest<'_>, last_user: &str, reply: &R
 }
 
 /// The completion that a reply contains.
-fn written(reply: &Reply) -> Completion {
+fn completion_of(reply: &Reply) -> Completion {
     let text = match (reply.repeat_bytes, &reply.text) {
         (Some(bytes), phrase) => Text::repeated(phrase.as_deref(), bytes),
         (None, Some(text)) => Text::Whole(text.clone()),

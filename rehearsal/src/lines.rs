@@ -68,6 +68,13 @@ pub(crate) const RECOGNITIONS: &[&str] = &[
     "You again, {name}. I remember you, and what passed between us.",
 ];
 
+/// Greetings for a player about whom an owner has told its NPCs.
+pub(crate) const WARNED: &[&str] = &[
+    "{name}. Those I answer to have told us all about you.",
+    "I was told about you, {name}, and not by the gulls.",
+    "So it is true what they told us of you, {name}?",
+];
+
 /// Phrases after a tool call.
 pub(crate) const AFTER_TOOL: &[&str] = &[
     "There, {name}: it is done.",

@@ -110,7 +110,7 @@ fn call(name: &str, arguments: &Value) -> Call {
 /// The memory tool for this action, if the action is worth remembering and such a tool is offered.
 fn remember(scene: &Scene, topic: Option<Topic>, offers: impl Fn(&str) -> bool) -> Option<&'static str> {
     let topic = topic.filter(|_| !scene.after_tool)?;
-    if topic == Topic::Spread && offers(BROADCAST) {
+    if matches!(topic, Topic::Spread | Topic::Theft) && offers(BROADCAST) {
         return Some(BROADCAST);
     }
     MEMORIZE.into_iter().find(|name| offers(name))
@@ -139,7 +139,11 @@ fn narrative(scene: &Scene, topic: Option<Topic>, fingerprint: u64) -> String {
     if scene.after_tool {
         return lines::pick(lines::AFTER_TOOL, first, name);
     }
-    let greetings = if scene.remembers { lines::RECOGNITIONS } else { lines::GREETINGS };
+    let greetings = match scene {
+        Scene { was_told: true, .. } => lines::WARNED,
+        Scene { remembers: true, .. } => lines::RECOGNITIONS,
+        _ => lines::GREETINGS,
+    };
     let question = scene.action.trim_end().ends_with('?');
     let greeting = lines::pick(greetings, first, name);
     let phrase = lines::pick(lines::phrases(topic, question), second, name);

@@ -1,8 +1,9 @@
 //! What the persona reads from a prompt: who acts, what they do, and whether they are remembered.
 //!
 //! The player's action is in `<player_action player="…" name="…">…</player_action>` of the last user message, with `<`
-//! escaped. Memories are in a `<memories …>` section. The text comes from a player. It is only cleaned, shortened and
-//! returned as data, and never followed.
+//! escaped. What a character noticed by itself is in `<noticed_actions …>`, a prayer in `<prayer …>`, with the same attributes.
+//! Memories are in a `<memories …>` section. The text comes from a player. It is only cleaned, shortened and returned as data, and
+//! never followed.
 
 use std::borrow::Cow;
 
@@ -10,6 +11,12 @@ use crate::wire::{ChatRequest, Role};
 
 /// The maximum length of a name, in characters.
 const NAME_CHARS_MAX: usize = 60;
+
+/// The elements that hold what a player did.
+const ELEMENTS: [&str; 3] = ["player_action", "noticed_actions", "prayer"];
+
+/// How the prompt marks a memory that an owner gave to its NPCs.
+const FROM_OWNER: &str = "[told by those you answer to]";
 
 /// What the persona knows about this turn.
 pub(crate) struct Scene {
@@ -21,6 +28,8 @@ pub(crate) struct Scene {
     pub(crate) action: String,
     /// Whether the prompt contains memories about the player.
     pub(crate) remembers: bool,
+    /// Whether one of them comes from an owner of this NPC.
+    pub(crate) was_told: bool,
     /// Whether the last message is a tool's result.
     pub(crate) after_tool: bool,
 }
@@ -28,18 +37,21 @@ pub(crate) struct Scene {
 /// Reads a request; `last_user` is the text of its last user message.
 pub(crate) fn read(request: &ChatRequest<'_>, last_user: &str) -> Scene {
     let last = request.messages.last();
+    let memories = memories(request);
     let mut scene = Scene {
         player_id: None,
         name: None,
         action: String::new(),
-        remembers: remembers(request),
+        remembers: memories.as_deref().is_some_and(|text| !is_nothing(text)),
+        was_told: memories.as_deref().is_some_and(|text| text.contains(FROM_OWNER)),
         after_tool: last.is_some_and(|message| message.role == Role::Tool),
     };
-    let Some(element) = last_user.rfind("<player_action").and_then(|at| last_user.get(at..)) else {
+    let last_of = |name: &'static str| last_user.rfind(&format!("<{name} ")).map(|at| (at, name));
+    let Some((at, name)) = ELEMENTS.into_iter().filter_map(last_of).max() else {
         last_user.clone_into(&mut scene.action);
         return scene;
     };
-    let (attributes, content) = attributes(element.trim_start_matches("<player_action"));
+    let (attributes, content) = attributes(last_user.get(at + 1 + name.len()..).unwrap_or_default());
     for (key, value) in attributes {
         match key {
             "player" => scene.player_id = Some(identifier(value)).filter(|id| !id.is_empty()),
@@ -47,24 +59,29 @@ pub(crate) fn read(request: &ChatRequest<'_>, last_user: &str) -> Scene {
             _ => {}
         }
     }
-    let text = content.split("</player_action>").next().unwrap_or_default();
+    let text = content.split(&format!("</{name}>")).next().unwrap_or_default();
     scene.action = unescape(text).trim().to_owned();
     scene
 }
 
-/// Whether the last `<memories …>` section of the instructions or the user's messages is not empty.
-fn remembers(request: &ChatRequest<'_>) -> bool {
+/// The last `<memories …>` section of the instructions or the user's messages.
+fn memories(request: &ChatRequest<'_>) -> Option<String> {
     let prompts = request.messages.iter().rev();
     let mut prompts = prompts.filter(|message| !matches!(message.role, Role::Assistant | Role::Tool));
-    prompts.find_map(|message| memories_in(&message.text())).unwrap_or(false)
+    prompts.find_map(|message| memories_in(&message.text()).map(str::to_owned))
 }
 
-fn memories_in(text: &str) -> Option<bool> {
+fn memories_in(text: &str) -> Option<&str> {
     let start = text.rfind("<memories")?;
     let (_, content) = attributes(text.get(start..)?.trim_start_matches("<memories"));
-    let inside = content.split_once("</memories>")?.0.trim().to_ascii_lowercase();
+    Some(content.split_once("</memories>")?.0.trim())
+}
+
+/// Whether a section says that there are no memories.
+fn is_nothing(memories: &str) -> bool {
+    let inside = memories.to_ascii_lowercase();
     let empty = ["none", "(none", "no memories", "nothing"];
-    Some(!inside.is_empty() && !empty.iter().any(|word| inside.starts_with(word)))
+    inside.is_empty() || empty.iter().any(|word| inside.starts_with(word))
 }
 
 /// Splits the rest of an opening tag into its `key="value"` pairs, and what follows the tag.
@@ -154,10 +171,11 @@ mod tests {
 
     #[test]
     fn memories_empty_or_not() {
-        assert_eq!(memories_in("<memories of=\"x\">\n- paid\n</memories>"), Some(true));
-        assert_eq!(memories_in("<memories>\n</memories>"), Some(false));
-        assert_eq!(memories_in("<memories/>"), None);
-        assert_eq!(memories_in("nothing here"), None);
+        let some = |text| memories_in(text).map(|inside| !is_nothing(inside));
+        assert_eq!(some("<memories of=\"x\">\n- paid\n</memories>"), Some(true));
+        assert_eq!(some("<memories>\n</memories>"), Some(false));
+        assert_eq!(some("<memories/>"), None);
+        assert_eq!(some("nothing here"), None);
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl State {
     }
 
     /// Waits until a held reply may be sent. A client that disconnects while waiting uses up no permit.
-    pub(crate) async fn held(&self) {
+    pub(crate) async fn wait_for_release(&self) {
         if let Ok(permit) = self.released.acquire().await {
             permit.forget();
         }

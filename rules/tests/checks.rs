@@ -9,7 +9,7 @@ use rules::{
         resolve_ability_check, resolve_concentration, resolve_contest, resolve_group_check, resolve_saving_throw,
         resolve_skill_check, roll_initiative,
     },
-    sheet::{Concentration, Creature, Worn},
+    sheet::{Concentration, Creature, Feature, Worn},
     srd::{Advantage, OnSave},
 };
 use support::*;
@@ -330,4 +330,153 @@ fn concentration() {
     let lost = of(&c, &[9]);
     assert!(!lost.success && after(&c, &lost).concentration.is_none());
     assert!(!of(&with_conditions(c, &["stunned"]), &[]).success);
+}
+
+#[test]
+fn half_of_the_bonus() {
+    for (level, half_down, half_up) in [(1, 1, 1), (5, 1, 2), (9, 2, 2), (13, 2, 3), (17, 3, 3)] {
+        let jack = with_features(hero("Bard", level, [10; 6]), &["Jack of All Trades"]);
+        assert_eq!(skill(&jack, "arcana", 10, &[10]).total, 10 + half_down, "{level}");
+        let athlete = with_features(hero("Fighter", level, [10; 6]), &["Remarkable Athlete"]);
+        assert_eq!(skill(&athlete, "athletics", 10, &[10]).total, 10 + half_up, "{level}");
+    }
+}
+
+#[test]
+fn expertise_as_it_is_written() {
+    for chosen in ["stealth and sleight of hand", "Perception; Sleight_of_Hand", "Sleight-of-Hand"] {
+        let mut c = scout();
+        c.features =
+            vec![Feature { name: "Expertise".into(), chosen_option: Some(chosen.into()), ..Feature::default() }];
+        assert_eq!(skill(&c, "sleight of hand", 10, &[10]).components, "DEX +3, Expertise +6 = +9", "{chosen}");
+    }
+    let c = with_features(scout(), &["Expertise (Stealth)"]);
+    assert!(skill(&c, "stealth", 10, &[10]).components.contains("Expertise"));
+}
+
+#[test]
+fn answers_in_words() {
+    let o = skill(&scout(), "stealth", 15, &[9]);
+    assert_eq!((o.outcome.as_str(), o.notes.as_str()), ("success", "Succeeds against DC 15."));
+    let o = skill(&scout(), "stealth", 15, &[8]);
+    assert_eq!((o.outcome.as_str(), o.notes.as_str()), ("failure", "Fails against DC 15."));
+    // A ten is as good as a ten.
+    let reliable = with_features(scout(), &["Reliable Talent"]);
+    assert!(skill(&reliable, "stealth", 16, &[10]).reasons.is_empty());
+    assert!(has_reason(&skill(&reliable, "stealth", 16, &[9]), "9 counts as 10"));
+}
+
+#[test]
+fn fear_needs_to_be_seen_and_poison_does_not() {
+    let far = when(|c| c.fear_source_visible = false);
+    let check = |condition, dice: &[u32]| skill_in(&with_conditions(scout(), &[condition]), "arcana", 10, &far, dice);
+    assert_eq!(check("frightened", &[9]).advantage, Advantage::None);
+    assert_eq!(check("poisoned", &[9, 9]).advantage, Advantage::Disadvantage);
+}
+
+#[test]
+fn rage_is_for_strength_and_not_in_heavy_armor() {
+    let raging = with_effects(hero("Barbarian", 1, [16, 10, 10, 10, 10, 10]), &["Rage"]);
+    assert_eq!(save(&raging, "wis", 10, &[5]).advantage, Advantage::None);
+    let mut clad = raging;
+    clad.armor = Some(Worn { name: "plate".into(), proficient: Some(true), ..Worn::default() });
+    assert_eq!(skill(&clad, "athletics", 10, &[5]).advantage, Advantage::None);
+    assert_eq!(save(&clad, "str", 10, &[5]).advantage, Advantage::None);
+}
+
+#[test]
+fn a_check_uses_up_only_what_helps_it() {
+    let c = with_effects(scout(), &["Resistance", "Guiding Bolt", "Guidance"]);
+    let now = after(&c, &skill(&c, "arcana", 10, &[9, 4]));
+    assert_eq!(now.effects.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["Resistance", "Guiding Bolt"]);
+    let now = after(&now, &save(&now, "wis", 10, &[9, 4]));
+    assert_eq!(now.effects.len(), 1);
+}
+
+#[test]
+fn who_is_quick_to_dodge_and_to_sense_danger() {
+    use Advantage::{Advantage as Adv, None as No};
+    for (effect, condition, expected) in [
+        ("Dodge", "grappled", No),
+        ("Dodge", "incapacitated", No),
+        ("Haste", "grappled", Adv),
+        ("Dodge", "poisoned", Adv),
+    ] {
+        let c = with_effects(with_conditions(scout(), &[condition]), &[effect]);
+        let dice = if expected == No { &[5][..] } else { &[5, 6] };
+        assert_eq!(save(&c, "dex", 10, dice).advantage, expected, "{effect} {condition}");
+    }
+    for (condition, expected) in [("poisoned", Adv), ("deafened", No), ("incapacitated", No)] {
+        let c = with_features(with_conditions(scout(), &[condition]), &["Danger Sense"]);
+        let dice = if expected == No { &[5][..] } else { &[5, 6] };
+        assert_eq!(save(&c, "dex", 10, dice).advantage, expected, "{condition}");
+    }
+}
+
+#[test]
+fn what_a_save_tells() {
+    let from = |source: &str, ability: &str| SavingThrowArgs {
+        ability: ability.into(),
+        dc: 12,
+        source: Some(source.into()),
+        damage: Some(SaveDamage { dice: "2d6+1".into(), damage_type: "fire".into(), on_save: OnSave::Half }),
+    };
+    let run = |c: &Creature, args: &SavingThrowArgs, dice: &[u32]| {
+        rolled(dice, |d| resolve_saving_throw(c, args, &plain(), d))
+    };
+    let o = run(&scout(), &from("fire trap", "dex"), &[2, 6, 6]);
+    assert_eq!((o.notes.as_str(), row(&o, "fire trap").subtotal), ("Fails against DC 12 (fire trap). 13 damage.", 13));
+    let o = run(&scout(), &from(" ", "dex"), &[15, 6, 6]);
+    assert_eq!((o.notes.as_str(), row(&o, "Damage").subtotal), ("Succeeds against DC 12. 6 damage (half).", 13));
+    let weak = Creature { hp: 5, ..scout() };
+    let o = run(&weak, &from("fire trap", "dex"), &[2, 6, 6]);
+    assert!(o.notes.ends_with("13 damage. Hero is at 0 hit points."), "{}", o.notes);
+    // Evasion is for Dexterity.
+    let evades = with_features(scout(), &["Evasion"]);
+    assert_eq!(taken(&run(&evades, &from("gas", "con"), &[15, 6, 6])), 6);
+}
+
+#[test]
+fn one_charms_whom_one_has_charmed() {
+    let args = |ability: &str| ContestArgs {
+        own: CheckKind { skill: None, ability: Some(ability.into()) },
+        theirs: CheckKind { skill: Some("insight".into()), ability: None },
+        purpose: None,
+    };
+    let beguiled = |condition: &str, source: &str| {
+        let mut c = with_conditions(foe(10, 10), &[condition]);
+        c.conditions[0].source = Some(source.into());
+        c
+    };
+    let lean = |ability: &str, condition, source, dice: &[u32]| {
+        contest(&scout(), &beguiled(condition, source), &args(ability), dice).advantage
+    };
+    assert_eq!(lean("charisma", "charmed", "hero", &[5, 6, 10]), Advantage::Advantage);
+    assert_eq!(lean("charisma", "charmed", "somebody", &[5, 10]), Advantage::None);
+    assert_eq!(lean("strength", "charmed", "hero", &[5, 10]), Advantage::None);
+    assert_eq!(lean("charisma", "grappled", "hero", &[5, 10]), Advantage::None);
+}
+
+#[test]
+fn another_skill_can_be_chosen_for_a_grapple() {
+    let to = |own: CheckKind| ContestArgs { own, purpose: Some(ContestPurpose::Grapple), ..ContestArgs::default() };
+    let types = |own: CheckKind| {
+        let o = contest(&scout(), &foe(10, 10), &to(own), &[10, 10]);
+        o.participants.iter().map(|p| p.check_type.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(types(CheckKind::default()), ["Athletics Check", "Athletics Check"]);
+    let acrobatics = CheckKind { skill: Some("acrobatics".into()), ability: None };
+    assert_eq!(types(acrobatics)[0], "Acrobatics Check");
+    assert_eq!(types(CheckKind { skill: None, ability: Some("dex".into()) })[0], "Dexterity Check");
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let args = SkillCheckArgs { skill: "stealth".into(), dc: 10, ability: None };
+    let error = resolve_skill_check(&scout(), &args, &plain(), &mut rules::dice::Given::new(&[])).unwrap_err();
+    let cause = std::error::Error::source(&error).expect("the dice");
+    assert!(!error.to_string().is_empty() && error.to_string() == cause.to_string());
+    let error = RuleError::Target { index: 2, message: "Foe has total cover".into() };
+    assert_eq!(error.to_string(), "target 2: Foe has total cover");
+    assert!(std::error::Error::source(&error).is_none());
 }

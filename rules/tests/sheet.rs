@@ -4,7 +4,8 @@ mod support;
 
 use rules::{
     resolve::{AttackArgs, Circumstances, Outcome, StateChange, apply},
-    sheet::{Condition, Creature, KnownSpell, WeaponAbility},
+    sheet::{Condition, Creature, KnownSpell, WeaponAbility, Worn},
+    srd::Ability,
 };
 use serde_json::{Value, json};
 use support::*;
@@ -97,4 +98,127 @@ fn changes_are_about_whom_they_name() {
         ],
     );
     assert_eq!(c.temp_hp, 3);
+}
+
+#[test]
+fn what_is_impossible_says_so_on_the_wire() {
+    let o = attack(&hero("Fighter", 1, [10; 6]), &foe(10, 30), &with("Halberd"), &plain(), &[]);
+    assert_eq!(serde_json::to_value(&o).unwrap()["impossible"], true);
+}
+
+/// What somebody wears without the training for it.
+#[test]
+fn training_in_armor() {
+    let worn = |name: &str| Some(Worn { name: name.into(), ..Worn::default() });
+    for (profession, feature, listed, armor, shield, untrained) in [
+        ("Fighter", "", "", "plate", "shield", None),
+        ("Rogue", "", "", "leather", "", None),
+        ("Rogue", "", "", "hide", "", Some("hide")),
+        ("Rogue", "", "", "leather", "shield", Some("shield")),
+        ("Rogue", "", "Shields", "leather", "shield", None),
+        ("Rogue", "", "medium armor", "hide", "", None),
+        ("Rogue", "", "medium armor", "plate", "", Some("plate")),
+        ("Rogue", "", "all armor", "plate", "", None),
+        ("Rogue", "", "Chain mail", "chain mail", "", None),
+        ("Rogue", "", "chain mail", "plate", "", Some("plate")),
+        ("Wizard", "", "", "", "shield", Some("shield")),
+        ("Wizard", "", "", "", "", None),
+        ("Wizard 3 / Fighter 2", "", "", "plate", "shield", None),
+        ("Cleric", "", "", "plate", "shield", Some("plate")),
+        ("Cleric", "Life Domain", "", "plate", "shield", None),
+        ("Cleric", "Disciple of Life", "", "plate", "shield", None),
+        ("Cleric", "Divine Domain=Life", "", "plate", "shield", None),
+        ("Cleric", "Divine Domain=Light", "", "plate", "shield", Some("plate")),
+        ("Rogue", "Disciple of Life", "", "plate", "", Some("plate")),
+        ("Innkeeper", "", "", "plate", "shield", None),
+    ] {
+        let mut c = with_features(hero(profession, 5, [10; 6]), &[feature]);
+        c.armor_proficiencies = vec![listed.to_owned()];
+        (c.armor, c.shield) = (worn(armor), worn(shield));
+        assert_eq!(c.untrained_armor(), untrained, "{profession} {feature} {listed}: {armor} {shield}");
+        c.is_npc = true;
+        assert_eq!(c.untrained_armor(), None);
+    }
+}
+
+#[test]
+fn training_with_weapons() {
+    let mut c = hero("", 1, [10; 6]);
+    for (listed, weapon, proficient) in [
+        ("longswords", "Flaming Longsword", true),
+        ("longsword", "Flaming Longsword", true),
+        ("swords", "Longsword", false),
+        ("sword", "Longsword", false),
+        ("crossbows, hand", "Hand Crossbow", true),
+        ("crossbows, hand", "Light Crossbow", false),
+        ("crossbows, hand", "Longbow", false),
+        ("Moonblades", "Moonblade", true),
+        ("moonblade", "Moonblade of Dusk", true),
+        ("axe", "Bone axe", false),
+    ] {
+        c.weapon_proficiencies = vec![listed.to_owned()];
+        assert_eq!(c.wields(weapon, rules::srd::base_weapon(weapon)), proficient, "{listed} {weapon}");
+    }
+}
+
+#[test]
+fn what_a_spell_is_cast_with() {
+    let scores = [10, 10, 10, 12, 18, 14];
+    for (profession, is_npc, ability) in [
+        ("Paladin", false, Ability::Charisma),
+        ("Fighter 3 / Wizard 2", false, Ability::Intelligence),
+        ("innkeeper", false, Ability::Intelligence),
+        ("innkeeper", true, Ability::Wisdom),
+    ] {
+        let c = Creature { is_npc, ..hero(profession, 5, scores) };
+        assert_eq!(c.casting_ability(), ability, "{profession}");
+    }
+    let own = Creature { spellcasting_ability: Some("cha".into()), ..hero("Wizard", 5, scores) };
+    assert_eq!((own.casting_ability(), own.spell_save_dc()), (Ability::Charisma, 13));
+}
+
+#[test]
+fn styles_and_effects_by_their_names() {
+    let c = with_features(hero("Fighter", 1, [10; 6]), &["Fighting Style=Archery, Defense", "Hunter's Prey=Dueling"]);
+    assert_eq!(["archery", "Defense", "Dueling"].map(|s| c.has_style(s)), [true, true, false]);
+    let c = with_effects(hero("Fighter", 1, [10; 6]), &["Raging", "dodging", "Helped", "reckless", "Moonlight"]);
+    for name in ["Rage", "Dodge", "Help", "Reckless Attack", "Moonlight", "raging"] {
+        assert!(c.has_effect(name), "{name}");
+    }
+    assert!(!c.has_effect("Bless"));
+}
+
+#[test]
+fn mage_armor_and_barkskin_only_raise() {
+    let mut c = hero("Wizard", 1, [10, 16, 10, 10, 10, 10]);
+    c.shield = Some(Worn { name: "shield".into(), ..Worn::default() });
+    for (written, effect, total) in [
+        (15, "Mage Armor", 18),
+        (18, "Mage Armor", 18),
+        (19, "Mage Armor", 19),
+        (15, "Barkskin", 16),
+        (16, "Barkskin", 16),
+        (17, "Barkskin", 17),
+    ] {
+        c.armor_class = written;
+        let ac = with_effects(c.clone(), &[effect]).armor_class_now();
+        assert_eq!((ac.total, ac.reasons.is_empty()), (total, total == written), "{written} {effect}");
+    }
+}
+
+#[test]
+fn armor_class_from_what_is_worn() {
+    let worn = |name: &str| Some(Worn { name: name.into(), ..Worn::default() });
+    for (dexterity, armor, shield, total) in [
+        (18, "", "", None),
+        (18, "a barrel", "shield", None),
+        (18, "", "shield", Some(16)),
+        (18, "leather", "", Some(15)),
+        (18, "half plate", "", Some(17)),
+        (6, "plate", "+1 shield", Some(21)),
+    ] {
+        let mut c = hero("", 1, [10, dexterity, 10, 10, 10, 10]);
+        (c.armor, c.shield) = (worn(armor), worn(shield));
+        assert_eq!(c.armor_class_worn(), total, "{armor} {shield}");
+    }
 }

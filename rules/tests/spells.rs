@@ -4,8 +4,8 @@ mod support;
 
 use rules::{
     dice::Given,
-    resolve::{AttackArgs, Automatic, Circumstances, Cover, StateChange, resolve_area_spell, resolve_attack},
-    sheet::{Concentration, Creature, KnownSpell, Worn},
+    resolve::{AttackArgs, Automatic, Circumstances, Cover, Outcome, StateChange, resolve_area_spell, resolve_attack},
+    sheet::{Concentration, Creature, KnownSpell, Life, Worn},
     srd::Advantage,
 };
 use support::*;
@@ -136,6 +136,20 @@ fn spells_with_a_save() {
     let mut quick = foe(15, 50);
     quick.saving_throws.insert("dexterity".into(), 5);
     assert_eq!(attack(&wizard(), &quick, &splash, &plain(), &[12]).total, 17);
+}
+
+#[test]
+fn a_burst_of_sunlight_blinds_those_who_fail() {
+    let high = with_spells(hero("Wizard", 15, [8, 14, 12, 18, 10, 10]), &["Sunburst"], &[(8, 1)]);
+    let burst = |save: u32| {
+        let mut dice = vec![save];
+        dice.extend([2; 12]);
+        attack(&high, &foe(15, 50), &casting("Sunburst", None), &plain(), &dice)
+    };
+    let (failed, saved) = (burst(2), burst(19));
+    assert_eq!((total_damage(&failed), total_damage(&saved)), (24, 12));
+    let is_blinded = |o: &Outcome| after(&foe(15, 50), o).conditions.iter().any(|c| c.name == "blinded");
+    assert_eq!((is_blinded(&failed), is_blinded(&saved)), (true, false));
 }
 
 #[test]
@@ -367,4 +381,180 @@ fn an_area_is_rolled_once() {
     assert!(burst(&casting("Acid Splash", None), &[15, 15, 15]).damage.is_none());
     assert!(burst(&casting("Fire Bolt", None), &[]).impossible);
     assert!(burst(&casting("Fireball", Some(9)), &[]).impossible);
+}
+
+/// A wizard who knows only this spell.
+fn knowing(json: &str) -> Creature {
+    Creature { spells: serde_json::from_str(json).into_iter().collect(), ..wizard() }
+}
+
+#[test]
+fn sources_of_ones_own_with_a_spell() {
+    let mut w = with_features(wizard(), &["Kindling", "Flavour"]);
+    w.features[0].scaling_formula = Some("1d6 fire".into());
+    let asked = ["Kindling", "Flavour"].map(str::to_owned).to_vec();
+    let args = AttackArgs { extra_damage_sources: asked, ..casting("Fire Bolt", None) };
+    let o = attack(&w, &foe(15, 50), &args, &plain(), &[8, 3, 4, 6]);
+    assert_eq!((row(&o, "Kindling").subtotal, total_damage(&o)), (6, 13));
+    assert!(has_reason(&o, "refused: Flavour"));
+}
+
+#[test]
+fn how_a_spell_of_ones_own_reaches_its_target() {
+    use rules::srd::SpellKind::{Automatic, Effect, Healing, Melee, Ranged, Save};
+    for (json, kind) in [
+        (r#"{"name":"A","attack":"Ranged"}"#, Ranged),
+        (r#"{"name":"A","attack":"melee"}"#, Melee),
+        (r#"{"name":"A","attack":"save"}"#, Save),
+        (r#"{"name":"A","attack":"healing","damage":"1d8"}"#, Healing),
+        (r#"{"name":"A","attack":"auto"}"#, Automatic),
+        (r#"{"name":"A","attack":"automatic","save":"dex"}"#, Automatic),
+        (r#"{"name":"A","save":"dex","damage":"1d8"}"#, Save),
+        (r#"{"name":"A","damage":"1d8"}"#, Automatic),
+        (r#"{"name":"A","effect":"Bless"}"#, Effect),
+    ] {
+        let KnownSpell::Own(spell) = serde_json::from_str(json).unwrap() else { panic!("{json}") };
+        assert_eq!(spell.kind(), kind, "{json}");
+        assert_eq!(spell.range(), None);
+    }
+    let KnownSpell::Own(spell) = serde_json::from_str(r#"{"name":"A","range":90}"#).unwrap() else { panic!() };
+    assert_eq!(spell.range().map(|r| (r.normal, r.long)), Some((90, None)));
+    // Without a range it reaches everybody, without disadvantage.
+    let w = knowing(r#"{"name":"Star Lance","level":0,"attack":"ranged","damage":"1d6"}"#);
+    let far = when(|c| c.distance_ft = Some(500));
+    assert_eq!(attack(&w, &foe(30, 9), &casting("Star Lance", None), &far, &[2]).advantage, Advantage::None);
+    let w = knowing(r#"{"name":"Sting","level":1,"attack":"auto","damage":"1d6"}"#);
+    let o = attack(&w, &foe(30, 50), &casting("Sting", None), &plain(), &[4]);
+    assert!(o.attacks.is_empty() && row(&o, "Sting").subtotal == 4);
+}
+
+#[test]
+fn a_spell_of_ones_own_with_the_name_of_another() {
+    // Without numbers of its own it is the spell of the tables.
+    let o = attack(
+        &knowing(r#"{"name":"Fire Bolt","level":0}"#),
+        &foe(5, 50),
+        &casting("Fire Bolt", None),
+        &plain(),
+        &[9, 3, 4],
+    );
+    assert_eq!(row(&o, "Fire Bolt").dice, "2d10");
+    let own = knowing(r#"{"name":"Fire Bolt","level":1,"attack":"ranged","damage":"1d4"}"#);
+    assert_eq!(
+        row(&attack(&own, &foe(5, 50), &casting("Fire Bolt", None), &plain(), &[9, 3]), "Fire Bolt").dice,
+        "1d4"
+    );
+    let friend = Creature { id: "friend".into(), ..hero("Fighter", 1, [10; 6]) };
+    let own = knowing(r#"{"name":"Shield","level":1,"condition":"invisible"}"#);
+    let o = attack(&own, &friend, &casting("Shield", None), &plain(), &[]);
+    assert!(after(&friend, &o).has_condition("invisible") && !after(&own, &o).has_effect("Shield"));
+    let own = knowing(r#"{"name":"Shield","level":1,"effect":"Haste"}"#);
+    assert!(after(&friend, &attack(&own, &friend, &casting("Shield", None), &plain(), &[])).has_effect("Haste"));
+    // Written twice, it is still one spell.
+    let mut twice = wizard();
+    twice.spells = vec![KnownSpell::Name("Fire Bolt".into()), KnownSpell::Name("fire bolt".into())];
+    assert!(attack(&twice, &foe(5, 50), &casting("FIRE BOLT", None), &plain(), &[9, 3, 4]).success);
+}
+
+#[test]
+fn who_knows_which_spells() {
+    let target = hero("Fighter", 1, [10; 6]);
+    let untaught = Creature { spells: Vec::new(), ..wizard() };
+    assert!(attack(&untaught, &target, &casting("Fire Bolt", None), &plain(), &[]).impossible);
+    let mut mage = with_spells(foe(12, 20), &["Fire Bolt"], &[]);
+    assert!(attack(&mage, &target, &casting("Fireball", None), &plain(), &[]).impossible);
+    mage.spells.push(KnownSpell::Name("Magic Missile".into()));
+    assert!(attack(&mage, &target, &casting("Magic Missile", None), &plain(), &[1, 1, 1]).success);
+    mage.spell_slots.insert("1".into(), rules::sheet::SpellSlot { max: 2, remaining: 1 });
+    let o = attack(&mage, &target, &casting("Magic Missile", None), &plain(), &[1, 1, 1]);
+    assert!(spends(&o, 1) && !has_reason(&o, "not tracked"));
+    assert!(attack(&after(&mage, &o), &target, &casting("Magic Missile", None), &plain(), &[]).impossible);
+    // A character without any slot has none.
+    let dry = Creature { spell_slots: Default::default(), ..wizard() };
+    assert!(attack(&dry, &target, &casting("Magic Missile", None), &plain(), &[]).impossible);
+}
+
+#[test]
+fn the_lowest_and_the_highest_slot() {
+    let mut w = with_spells(wizard(), &[], &[(9, 1)]);
+    let bomb =
+        |w: &Creature, slot, dice: &[u32]| attack(w, &foe(5, 99), &casting("Magic Missile", slot), &plain(), dice);
+    assert!(spends(&bomb(&w, Some(9), &[1; 11]), 9));
+    let o = bomb(&w, Some(10), &[]);
+    assert!(o.impossible && !o.notes.contains("left"), "{}", o.notes);
+    // A higher slot is not taken unasked.
+    w.spell_slots.get_mut("1").unwrap().remaining = 0;
+    let o = bomb(&w, None, &[]);
+    assert!(o.impossible && o.notes.contains("slot of level 1"), "{}", o.notes);
+    // A spell without numbers takes the slot that is named.
+    let o = attack(&w, &foe(5, 99), &casting("Mending", Some(2)), &plain(), &[]);
+    assert!(o.no_check && spends(&o, 2));
+    assert!(attack(&w, &foe(5, 99), &casting("Mending", Some(1)), &plain(), &[]).impossible);
+}
+
+#[test]
+fn cover_against_spells() {
+    let behind = Circumstances { cover: Cover::Half, ..Circumstances::default() };
+    let o = attack(&wizard(), &foe(15, 50), &casting("Fire Bolt", None), &behind, &[2]);
+    assert!(o.dc_or_ac == "17" && has_reason(&o, "AC +2: cover"));
+    assert!(!has_reason(&attack(&wizard(), &foe(15, 50), &casting("Fire Bolt", None), &plain(), &[2]), "cover"));
+}
+
+#[test]
+fn each_shot_has_a_row() {
+    let o = attack(&warlock(5), &foe(15, 99), &casting("Eldritch Blast", None), &plain(), &[20, 15, 1, 2, 3]);
+    assert_eq!((row(&o, "Eldritch Blast 1").subtotal, row(&o, "Eldritch Blast 2").subtotal), (3, 3));
+    assert!(o.damage.as_ref().unwrap().is_crit, "one of them was critical");
+    assert!(o.raw.contains("DAMAGE: Eldritch Blast 1: 2d10 force; Eldritch Blast 2: 1d10 force\n"), "{}", o.raw);
+}
+
+#[test]
+fn spells_that_spare() {
+    let sparing = when(|c| c.knock_out = true);
+    for (spell, circumstances, dice, life) in [
+        ("Inflict Wounds", &sparing, &[15, 1, 1, 1][..], Life::Stable),
+        ("Inflict Wounds", &plain(), &[15, 1, 1, 1], Life::Dead),
+        ("Guiding Bolt", &sparing, &[15, 1, 1, 1, 1], Life::Dead),
+    ] {
+        let o = attack(&cleric(), &foe(5, 3), &casting(spell, None), circumstances, dice);
+        assert_eq!(after(&foe(5, 3), &o).life(), life, "{spell}");
+    }
+}
+
+#[test]
+fn life_clerics_heal_more_with_slots() {
+    let cleric = with_features(
+        knowing(r#"{"name":"Mend Flesh","level":0,"attack":"healing","damage":"1d4"}"#),
+        &["Disciple of Life"],
+    );
+    let hurt = Creature { hp: 1, id: "friend".into(), ..hero("Fighter", 1, [10; 6]) };
+    assert_eq!(attack(&cleric, &hurt, &casting("Mend Flesh", None), &plain(), &[3, 3]).total, 6);
+}
+
+#[test]
+fn whoever_cannot_act_cannot_concentrate() {
+    let friend = Creature {
+        id: "friend".into(),
+        concentration: Some(Concentration { spell: "Bless".into() }),
+        ..hero("Cleric", 1, [10; 6])
+    };
+    for (condition, ends) in [("incapacitated", true), ("stunned", true), ("frightened", false)] {
+        let spell = format!(r#"{{"name":"Glare","level":1,"save":"wis","condition":"{condition}"}}"#);
+        let o = attack(&knowing(&spell), &friend, &casting("Glare", None), &plain(), &[2]);
+        assert_eq!(after(&friend, &o).concentration.is_none(), ends, "{condition}");
+    }
+}
+
+#[test]
+fn an_area_holds_those_who_fail() {
+    let (a, b) =
+        (Creature { id: "a".into(), ..foe(10, 50) }, Creature { id: "b".into(), name: "B".into(), ..foe(10, 50) });
+    let targets = [&a, &b].map(|t| (t, plain()));
+    let w = with_spells(wizard(), &["Web"], &[]);
+    let web = |dice: &[u32]| rolled(dice, |d| resolve_area_spell(&w, &targets, &casting("Web", None), d));
+    let o = web(&[2, 19]);
+    assert!(after(&a, &o).has_condition("restrained") && !after(&b, &o).has_condition("restrained"));
+    assert_eq!((o.outcome.as_str(), o.success), ("1 of 2 targets failed the save", true));
+    let o = web(&[19, 19]);
+    assert_eq!((o.outcome.as_str(), o.success), ("0 of 2 targets failed the save", false));
 }

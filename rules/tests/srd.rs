@@ -3,8 +3,8 @@
 use rules::srd::{
     ARMOR, Ability, CASTING_TIMES, CLASSES, CONDITIONS, CastingTime, Class, DAMAGE_TYPES, DamageDice, DicePool,
     EFFECTS, Found, SKILLS, SPELLS, Slots, SpellKind, WEAPONS, WeaponCategory, armor, bardic_inspiration_die,
-    base_weapon, brutal_critical_dice, condition, extra_attacks, magic_prefix, martial_arts_die, rage_damage,
-    rage_uses, skill, sneak_attack_dice, spell, spell_slots, weapon,
+    base_weapon, brutal_critical_dice, condition, extra_attacks, find, lay_on_hands_pool, magic_prefix,
+    martial_arts_die, rage_damage, rage_uses, skill, sneak_attack_dice, spell, spell_slots, weapon,
 };
 
 #[test]
@@ -74,7 +74,7 @@ fn casting_takes_what_the_rules_say() {
         ("10 minutes", CastingTime::Longer),
         ("1 hour", CastingTime::Longer),
     ] {
-        assert_eq!(CastingTime::written(text), time, "{text}");
+        assert_eq!(CastingTime::parse(text), time, "{text}");
     }
 }
 
@@ -101,6 +101,8 @@ fn names_are_found() {
         ("Flaming Greatsword of Doom", Some("greatsword")),
         ("War Pick", Some("war pick")),
         ("Netting", None),
+        ("Longsword of Doom", Some("longsword")),
+        ("Longswordfish", None),
         ("Staff of Power", None),
     ] {
         assert_eq!(base_weapon(item).map(|w| w.name), base, "{item}");
@@ -210,4 +212,26 @@ mod erased {
             serde_json::to_value(self).unwrap_or_default()
         }
     }
+}
+
+#[test]
+fn the_exact_name_comes_first() {
+    let items = ["DAGGER", "dagger", "Dagger of Venom"];
+    assert_eq!(find(&items, |i| i, "dagger"), Found::One(&items[1]));
+    assert_eq!(find(&items, |i| i, "Dagger"), Found::Several(vec![&items[0], &items[1]]));
+    assert_eq!(find(&items, |i| i, "venom"), Found::One(&items[2]));
+}
+
+#[test]
+fn the_most_dice_and_the_fewest() {
+    assert_eq!(DamageDice::parse("200d6").map(|d| d.count()), Some(200));
+    assert_eq!(DamageDice::parse("150d6+51d6"), None);
+    let count = |text: &str, level| DamageDice::scaled(text, level).map(|d| d.count());
+    assert_eq!([1, 2, 3, 4].map(|l| count("ceil(level/2)d6", l)), [1, 1, 2, 2].map(Some));
+    assert_eq!([1, 2, 3, 4].map(|l| count("floor(level/2)d6", l)), [0, 1, 1, 2].map(Some));
+}
+
+#[test]
+fn hands_that_heal() {
+    assert_eq!([0, 1, 5, 20, 21].map(lay_on_hands_pool), [0, 5, 25, 100, 100]);
 }

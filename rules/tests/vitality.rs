@@ -267,3 +267,140 @@ fn rage_ends_with_consciousness() {
     assert!(after(&raging, &damage(&raging, &[(40, "fire")])).effects.is_empty());
     assert!(!after(&raging, &damage(&raging, &[(39, "fire")])).effects.is_empty());
 }
+
+#[test]
+fn damage_in_words() {
+    let o = damage(&foe(10, 20), &[(8, "fire"), (3, "")]);
+    let types: Vec<_> = o.damage.as_ref().unwrap().breakdown.iter().map(|r| r.damage_type.as_deref()).collect();
+    assert_eq!(types, [Some("fire"), None]);
+    assert_eq!(o.notes, "Foe takes 11 damage. Foe has 9 of 20 hit points.");
+    let hero = hero("Fighter", 1, [10; 6]);
+    assert!(damage(&hero, &[(40, "acid")]).notes.ends_with("Hero is at 0 hit points."));
+    assert!(damage(&foe(10, 20), &[(20, "acid")]).notes.ends_with("Foe is dead."));
+    assert!(damage(&hero, &[]).raw.contains("\nDAMAGE: N/A\n"));
+}
+
+#[test]
+fn who_resists_everything() {
+    for all in ["all", "All damage"] {
+        let ghost = Creature { resistances: vec![all.into()], ..foe(10, 100) };
+        for kind in ["fire", "slashing", "force"] {
+            assert_eq!(taken(&damage(&ghost, &[(15, kind)])), 7, "{all} {kind}");
+        }
+    }
+}
+
+#[test]
+fn halves_are_rounded_together() {
+    let target = with_features(hero("Rogue", 5, [10; 6]), &["Uncanny Dodge"]);
+    let react = when(|c| c.reactions = vec!["Uncanny Dodge".into()]);
+    let mut striker = armed(hero("Fighter", 1, [10; 6]), &["Longsword"]);
+    for (name, formula) in [("Chill", "1d6 cold"), ("Burn", "1d6 fire"), ("Shock", "1d6 lightning")] {
+        striker = with_features(striker, &[name]);
+        striker.features.last_mut().unwrap().scaling_formula = Some(formula.into());
+    }
+    let args = using("Longsword", &["Chill", "Burn", "Shock"]);
+    for (dice, expected) in
+        [([15, 5, 5, 5, 5], 10), ([15, 5, 5, 5, 2], 8), ([15, 5, 4, 3, 2], 7), ([15, 1, 1, 1, 1], 2)]
+    {
+        assert_eq!(taken(&attack(&striker, &target, &args, &react, &dice)), expected, "{dice:?}");
+    }
+}
+
+#[test]
+fn healing_in_words_and_whom_it_does_not_wake() {
+    let hurt = Creature { hp: 10, ..hero("Fighter", 1, [10; 6]) };
+    let formula = HealingArgs { amount: None, formula: Some("2d4+2".into()) };
+    let o = rolled(&[3, 4], |d| apply_healing(&hurt, &formula, d));
+    assert_eq!(o.notes, "Hero regains 9 hit points and has 19 of 40.");
+    assert!(has_reason(&o, "Healing: 2d4 [3, 4] +2"), "{:?}", o.reasons);
+    // Who sleeps with hit points sleeps on, and nothing wakes nobody.
+    let asleep = with_conditions(hurt.clone(), &["unconscious"]);
+    assert!(after(&asleep, &healing(&asleep, 5)).has_condition("unconscious"));
+    let down = Creature { hp: 0, death_saves: DeathSaves { successes: 0, failures: 2 }, ..asleep };
+    assert_eq!(after(&down, &healing(&down, 0)), down);
+}
+
+#[test]
+fn death_saves_in_words() {
+    let tally = |successes, failures| Creature {
+        hp: 0,
+        death_saves: DeathSaves { successes, failures },
+        ..hero("Fighter", 1, [10; 6])
+    };
+    for (creature, die, outcome, notes) in [
+        (tally(0, 0), 10, "success", "Success: 1 of 3 successes, 0 of 3 failures."),
+        (tally(1, 0), 9, "failure", "Failure: 1 of 3 successes, 1 of 3 failures."),
+        (tally(0, 0), 1, "failure", "Natural 1, two failures: 0 of 3 successes, 2 of 3 failures."),
+        (tally(2, 1), 11, "stable", "Hero is stable: 3 of 3 successes, 1 of 3 failures."),
+        (tally(0, 2), 1, "dies", "Hero dies: 0 of 3 successes, 3 of 3 failures."),
+        (tally(0, 0), 20, "regains 1 hit point", "Natural 20: Hero regains 1 hit point."),
+    ] {
+        let o = rolled(&[die], |d| resolve_death_save(&creature, &plain(), d));
+        assert_eq!((o.outcome.as_str(), o.notes.as_str()), (outcome, notes));
+    }
+}
+
+#[test]
+fn falls_that_do_not_hurt_and_falls_that_kill() {
+    let c = hero("Fighter", 1, [10; 6]);
+    let fall = |c: &Creature, feet, dice: &[u32]| rolled(dice, |d| resolve_fall(c, feet, &plain(), d));
+    assert!(fall(&c, 0, &[]).no_check && !fall(&c, 10, &[1]).success);
+    let soft = Creature { immunities: vec!["bludgeoning".into()], ..c.clone() };
+    let o = fall(&soft, 10, &[6]);
+    assert!(o.success && !after(&soft, &o).has_condition("prone"));
+    let o = fall(&foe(10, 3), 10, &[6]);
+    assert!(after(&foe(10, 3), &o).life() == Life::Dead && !after(&foe(10, 3), &o).has_condition("prone"));
+}
+
+#[test]
+fn short_rests_of_others() {
+    let with_dice = |hit_dice| RestArgs { hit_dice, ..RestArgs::default() };
+    // All hit dice can be spent, and none has to be.
+    let o = rest(&tired(), &with_dice(Some(3)), &[1, 1, 1]);
+    assert_eq!((after(&tired(), &o).hit_dice.unwrap().remaining, o.total), (0, 9));
+    let down = Creature { hp: 0, death_saves: DeathSaves { successes: 3, failures: 0 }, ..tired() };
+    assert!(!rest(&down, &with_dice(None), &[]).impossible);
+    assert!(rest(&down, &with_dice(Some(1)), &[]).impossible);
+    // Only the slots of a warlock come back, and only if they are nobody else's as well.
+    for (profession, left) in [
+        ("Warlock", 2),
+        ("Warlock 3 / Fighter 2", 2),
+        ("Fighter", 0),
+        ("Warlock 3 / Wizard 2", 0),
+        ("Warlock 3, Paladin 2", 0),
+    ] {
+        let mut c = hero(profession, 5, [10; 6]);
+        c.spell_slots.insert("2".into(), rules::sheet::SpellSlot { max: 2, remaining: 0 });
+        assert_eq!(after(&c, &rest(&c, &with_dice(None), &[])).slots_left(2), left, "{profession}");
+    }
+}
+
+#[test]
+fn recovery_as_a_resource() {
+    let mut c = with_features(tired(), &["Arcane Recovery"]);
+    c.spell_slots.values_mut().for_each(|s| s.remaining = 0);
+    c.resources = vec![Resource { name: "Arcane Recovery".into(), max: 1, remaining: 1 }];
+    let of = |levels: &[i32]| RestArgs { recover_slots: levels.to_vec(), ..RestArgs::default() };
+    let o = rest(&c, &of(&[1, 1]), &[]);
+    let now = after(&c, &o);
+    assert_eq!((now.slots_left(1), now.slots_left(3), now.resources[0].remaining), (2, 0, 0));
+    let slots = o.effects.iter().filter(|e| matches!(e, StateChange::SetSlot { .. })).count();
+    assert_eq!(slots, 1, "of the levels that were asked for");
+    assert!(rest(&now, &of(&[1]), &[]).impossible);
+}
+
+#[test]
+fn long_rests_of_the_exhausted() {
+    let long = RestArgs { rest: RestType::Long, ..RestArgs::default() };
+    let hungry = RestArgs { food: false, ..long.clone() };
+    for (level, args, hp) in [(5, &long, 20), (4, &long, 40), (4, &hungry, 20), (3, &hungry, 40)] {
+        let c = with_conditions(tired(), &[&format!("exhaustion {level}")]);
+        assert_eq!(after(&c, &rest(&c, args, &[])).hp, hp, "{level}");
+    }
+    let begins =
+        |c: &Creature| rest(c, &long, &[]).effects.iter().any(|e| matches!(e, StateChange::AddCondition { .. }));
+    assert!(!begins(&tired()) && begins(&with_conditions(tired(), &["exhaustion 2"])));
+    let saved = Creature { death_saves: DeathSaves { successes: 1, failures: 2 }, ..tired() };
+    assert_eq!(after(&saved, &rest(&saved, &long, &[])).death_saves, DeathSaves::default());
+}

@@ -45,6 +45,35 @@ async fn what_was_deleted_comes_back() {
     }
 }
 
+/// A history of many changes has pages, down to the first change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_history_goes_on_at_its_older_changes() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let id = world.post("/npcs", json!({ "name": "Old Tam" })).await.expect(201).id();
+    for n in 1..=44 {
+        world.patch(&format!("/npcs/{id}"), json!({ "faction": format!("guild{n}x") })).await.expect(200);
+    }
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let (mut path, mut pages) = (format!("/admin/c/port-town/npcs/{id}/history"), Vec::new());
+    loop {
+        let page = mara.get(&path).await.expect(200).text;
+        let next = page.split_once("rel=\"next\" href=\"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned());
+        pages.push(page);
+        let Some(next) = next else { break };
+        assert!(pages.len() < 10, "it never ends: {next}");
+        path = next;
+    }
+    let sizes: Vec<usize> = pages.iter().map(|page| page.matches("<li><h2>").count()).collect();
+    assert_eq!(sizes, [20, 20, 5]);
+    for (at, words) in [(0, "<ins>guild44x"), (1, "<ins>guild24x"), (2, "created it")] {
+        let of: Vec<usize> =
+            pages.iter().enumerate().filter(|(_, page)| page.contains(words)).map(|(n, _)| n).collect();
+        assert_eq!(of, [at], "{words}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn memories_have_a_history_and_come_back() {
     let server = Server::start().await;

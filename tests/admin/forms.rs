@@ -200,6 +200,10 @@ async fn campaigns_are_made_changed_and_deleted_by_forms() {
     fields.push(("description", "Sun."));
     let late = mara.post("/admin/c/isles/edit", &fields).await.expect(409).text;
     assert!(late.contains("Somebody changed this") && late.contains("Sun.") && late.contains("More fog."), "{late}");
+    // A model profile that does not exist is refused here as it is by the API.
+    let named = [("name", "The Isles"), ("settings", "{ \"models\": { \"npc\": \"nobody\" } }"), ("version", "2")];
+    let refused = mara.post("/admin/c/isles/edit", &named).await.expect(422).text;
+    assert!(refused.contains("There is no model profile `nobody`."), "{refused}");
     mara.post("/admin/c/isles/delete", &[("version", "2")]).await.expect(422);
     mara.post("/admin/c/isles/delete", &[("version", "1"), ("repeat", "isles")]).await.expect(409);
     mara.post("/admin/c/isles/delete", &[("version", "2"), ("repeat", "isles")]).await.expect(303);

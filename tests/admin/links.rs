@@ -76,7 +76,7 @@ async fn whoever_made_an_account_first_gets_no_tenant_that_its_address_is_asked_
     let owner = Visitor::signed_in(&server, acme.tenant, Role::Owner).await;
     let by_api = invite(&acme, EMAIL, "owner").await;
     owner.post("/admin/users", &[("email", EMAIL), ("role", "owner")]).await.expect(200);
-    let wanted = edge::users::operator::Wanted {
+    let wanted = edge::users::operator::UserRequest {
         tenant: acme.tenant,
         email: "MARA@example.ORG",
         name: None,

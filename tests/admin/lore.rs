@@ -133,8 +133,16 @@ async fn an_entry_is_made_changed_and_deleted_without_script() {
     assert_eq!(world.get("/lore/gulls").await.body["keys"], json!(["gull", "Paris, France", "tern"]));
     let list = mara.get(&format!("{lore}?q=reach&tag=dark")).await.expect(200).text;
     assert!(list.contains("Gulls &#38; terns") && list.contains("<b>1</b> entry"), "{list}");
-    for query in ["state=secret", "scope=zone&associated_id=harbour", "sort=-tokens", "state=nonsense"] {
+    for query in ["scope=zone&associated_id=harbour", "sort=-tokens", "state=nonsense"] {
         mara.get(&format!("{lore}?{query}")).await.expect(200);
+    }
+    // The gulls are secret, the reach is not and is switched off.
+    world.patch("/lore/gulls", json!({ "enabled": true })).await.expect(200);
+    world.patch("/lore/the_reach", json!({ "enabled": false })).await.expect(200);
+    for (state, is_of_gulls) in [("secret", true), ("open", false), ("disabled", false), ("enabled", true)] {
+        let list = mara.get(&format!("{lore}?state={state}")).await.expect(200).text;
+        assert_eq!(list.contains(">Gulls &#38; terns</a>"), is_of_gulls, "{state}: {list}");
+        assert_eq!(list.contains(">The Reach</a>"), !is_of_gulls, "{state}: {list}");
     }
     let copy = mara.post(&format!("{path}/duplicate"), &[]).await.expect(303).header("location").to_owned();
     assert!(mara.get(&copy).await.expect(200).text.contains("Gulls &#38; terns (copy)"));
@@ -253,7 +261,9 @@ async fn memories_are_written_moved_and_taken_back_by_forms() {
     mara.post(&path, &[("version", &version), ("text", "Pays her debts.")]).await.expect(303);
     let late = mara.post(&path, &[("version", &version), ("text", "Mine.")]).await.expect(409).text;
     assert!(
-        late.contains("Somebody changed this") && late.contains("Pays her debts.") && late.contains("Mine."),
+        late.contains("changed this while you were editing")
+            && late.contains("<ins>debts.</ins>")
+            && late.contains("Mine."),
         "{late}"
     );
     let version = field(&mara.get(&path).await.text, "version");

@@ -12,7 +12,11 @@ const OPEN: &[&str] = &["/sign-in", "/sign-in/code", "/sign-out", "/invitation/{
 
 fn path_of(rows: &Rows, pattern: &str) -> String {
     let path = rows.path(&format!("/admin{pattern}"));
-    if pattern.ends_with("/exchange/card") { format!("{path}?npc=innkeeper_bob&as=json") } else { path }
+    match pattern.rsplit('/').next() {
+        Some("card") => format!("{path}?npc=innkeeper_bob&as=json"),
+        Some("request.json") => format!("{path}?entity=npc:innkeeper_bob&player=player_alice"),
+        _ => path,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

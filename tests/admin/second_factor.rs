@@ -28,18 +28,25 @@ fn between(page: &str, before: &str, after: &str) -> String {
     page.split_once(before).unwrap_or_else(|| panic!("no {before}: {page}")).1.split(after).next().unwrap().to_owned()
 }
 
-/// Sets a second factor up; the generator, and the recovery codes.
-async fn set_up(visitor: &mut Visitor, password: &str) -> (Generator, Vec<String>) {
+/// A second factor as it was set up.
+struct SetUp {
+    generator: Generator,
+    /// The code that confirmed it, and so is used.
+    code: String,
+    recovery: Vec<String>,
+}
+
+async fn set_up(visitor: &mut Visitor, password: &str) -> SetUp {
     let page = visitor.post("/admin/account/second-factor", &[("password", password)]).await.expect(200).text;
     assert!(page.contains("otpauth://totp/"), "{page}");
     let generator = Generator::of(&between(&page, "<code class=\"secret\">", "<"));
-    let page =
-        visitor.post("/admin/account/second-factor/confirm", &[("code", &generator.code(0))]).await.expect(200).text;
+    let code = generator.code(0);
+    let page = visitor.post("/admin/account/second-factor/confirm", &[("code", &code)]).await.expect(200).text;
     let list = between(&page, "<ul class=\"codes\">", "</ul>");
-    let codes: Vec<String> =
+    let recovery: Vec<String> =
         list.split("<code>").skip(1).map(|rest| rest.split('<').next().unwrap().to_owned()).collect();
-    assert_eq!(codes.len(), 10);
-    (generator, codes)
+    assert_eq!(recovery.len(), 10);
+    SetUp { generator, code, recovery }
 }
 
 /// As if time had gone on: codes of before are not used yet.
@@ -63,7 +70,7 @@ async fn the_password_alone_is_half_of_it() {
     there.sign_in(EMAIL, &password).await.expect(303);
     mara.post("/admin/account/second-factor", &[("password", "another")]).await.expect(422);
     mara.post("/admin/account/second-factor/confirm", &[("code", "000000")]).await.expect(422);
-    let (generator, _) = set_up(&mut mara, &password).await;
+    let SetUp { generator, code: used, .. } = set_up(&mut mara, &password).await;
     assert_eq!(there.get("/admin/campaigns").await.status, 303, "a session of the password alone goes on");
     mara.get("/admin/campaigns").await.expect(200);
     // The secret is sealed, the codes are hashed.
@@ -81,7 +88,7 @@ async fn the_password_alone_is_half_of_it() {
     guest.post("/admin/account/password", &[("password", &password)]).await.expect(401);
     show(&mut guest, "not a code").await.expect(401);
     // The code that set it up was used.
-    show(&mut guest, &generator.code(0)).await.expect(401);
+    show(&mut guest, &used).await.expect(401);
     let code = generator.code(1);
     let entered = show(&mut guest, &code).await.expect(303);
     assert_eq!(entered.header("location"), "/admin/campaigns");
@@ -103,7 +110,7 @@ async fn a_code_is_good_once_for_many_at_once() {
     let password = server.user(tenant.tenant, EMAIL, Role::Owner).await;
     let mut mara = Visitor::at(&server);
     mara.sign_in(EMAIL, &password).await.expect(303);
-    let (generator, recovery) = set_up(&mut mara, &password).await;
+    let SetUp { generator, recovery, .. } = set_up(&mut mara, &password).await;
     for code in [generator.code(1), recovery[3].clone()] {
         let mut guests = Vec::new();
         for _ in 0..5 {
@@ -129,7 +136,7 @@ async fn guessing_codes_is_slow_wherever_it_is_done() {
     let password = server.user(tenant.tenant, EMAIL, Role::Owner).await;
     let mut mara = Visitor::at(&server);
     mara.sign_in(EMAIL, &password).await.expect(303);
-    let (generator, _) = set_up(&mut mara, &password).await;
+    let SetUp { generator, .. } = set_up(&mut mara, &password).await;
     let mut statuses = Vec::new();
     for n in 0..6 {
         let mut thief = Visitor::at(&server);
@@ -153,7 +160,7 @@ async fn who_lost_the_generator_has_recovery_codes_and_an_operator() {
     let password = server.user(tenant.tenant, EMAIL, Role::Owner).await;
     let mut mara = Visitor::at(&server);
     mara.sign_in(EMAIL, &password).await.expect(303);
-    let (generator, recovery) = set_up(&mut mara, &password).await;
+    let SetUp { generator, recovery, .. } = set_up(&mut mara, &password).await;
     let mut guest = Visitor::at(&server);
     guest.sign_in(EMAIL, &password).await.expect(200);
     show(&mut guest, &recovery[0].to_uppercase()).await.expect(303);

@@ -31,7 +31,7 @@ async fn a_new_npc_remembers_and_tools_are_ticked() {
     let zoe = world.get("/npcs/zoe").await.expect(200).body;
     assert_eq!(zoe["available_tools"], json!(["NPC_memorize"]));
     // What is written beside the boxes stays, as long as it is a list; what does not exist is pointed at.
-    let own = r#"[{"name": "take_rest", "description": "Throw bones."}, "fly"]"#;
+    let own = r#"[{"name": "take_rest", "description": "Throw bones."}, "OWNER_memorize"]"#;
     let send = |others: &'static str| {
         [
             ("name", "Zoe"),
@@ -43,16 +43,21 @@ async fn a_new_npc_remembers_and_tools_are_ticked() {
     };
     let wrong = mara.post(&path, &send("{")).await.expect(422).text;
     assert!(wrong.contains("This is not JSON") && ticked(&wrong) == ["roll_dice"], "{wrong}");
+    let unknown = mara.post(&path, &send(r#"[{"name": "take_rest"}, "fly"]"#)).await.expect(422).text;
+    assert!(unknown.contains("There is no tool with this name"), "{unknown}");
     mara.post(&path, &send(own)).await.expect(303);
     let now = world.get("/npcs/zoe").await.body;
     assert_eq!(
         now["available_tools"],
-        json!(["roll_dice", { "name": "take_rest", "description": "Throw bones." }, "fly"])
+        json!(["roll_dice", { "name": "take_rest", "description": "Throw bones." }, "OWNER_memorize"])
     );
     let page = mara.get(&path).await.expect(200).text;
     assert_eq!(ticked(&page), ["roll_dice"]);
     assert!(field(&page, "available_tools").contains("Throw bones."), "{page}");
-    assert!(page.contains("no model is offered them: “fly”") && page.contains("no tool to remember with"), "{page}");
+    assert!(
+        page.contains("no model is offered them: “OWNER_memorize”") && page.contains("no tool to remember with"),
+        "{page}"
+    );
     // Sent again as it is, in whatever order it was stored, nothing changes.
     world.patch("/npcs/zoe", json!({ "available_tools": ["roll_dice", "NPC_memorize"] })).await.expect(200);
     let same = [

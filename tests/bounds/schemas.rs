@@ -21,6 +21,8 @@ struct Walk<'a> {
     schemas: &'a Value,
     seen: BTreeSet<String>,
     places: Vec<Place>,
+    /// Each number, and whether its schema says the least and the largest.
+    numbers: Vec<(String, bool)>,
 }
 
 impl Walk<'_> {
@@ -52,6 +54,9 @@ impl Walk<'_> {
         }
         if is("string") && !["uuid", "date-time", "date"].iter().any(|format| schema["format"] == *format) {
             self.note(name, "maxLength", schema);
+        }
+        if is("integer") || is("number") {
+            self.numbers.push((name.to_owned(), schema["minimum"].is_number() && schema["maximum"].is_number()));
         }
         if is("array") {
             self.note(name, "maxItems", schema);
@@ -102,17 +107,27 @@ fn bodies(api: &Value) -> Vec<(String, String, Vec<&Value>)> {
     found
 }
 
-fn places(api: &Value) -> Vec<Place> {
-    let mut walk = Walk { schemas: &api["components"]["schemas"], seen: BTreeSet::new(), places: Vec::new() };
+fn walked(api: &Value) -> Walk<'_> {
+    let schemas = &api["components"]["schemas"];
+    let mut walk = Walk { schemas, seen: BTreeSet::new(), places: Vec::new(), numbers: Vec::new() };
     for (method, path, schemas) in bodies(api) {
         schemas.iter().for_each(|schema| walk.schema(&format!("{method} {path}"), schema));
     }
-    walk.places
+    walk
+}
+
+/// Whether a line of a table, `Schema/member` with `*` for any, names a place.
+fn names(at: &str, place: &str) -> bool {
+    let (schema, member) = at.split_once('/').unwrap();
+    let (own, way) = place.split_once('/').unwrap_or((place, ""));
+    (schema == "*" || schema == own.trim_end_matches(".Patch"))
+        && (member == "*" || way.rsplit('/').next() == Some(member))
 }
 
 #[test]
 fn every_value_of_a_request_has_a_limit() {
-    let places = places(&document());
+    let api = document();
+    let places = walked(&api).places;
     assert!(places.len() > 400, "{}", places.len());
     let without: Vec<_> = places
         .iter()
@@ -124,7 +139,8 @@ fn every_value_of_a_request_has_a_limit() {
 
 #[test]
 fn every_line_of_the_table_is_some_value_s_limit() {
-    let places = places(&document());
+    let api = document();
+    let places = walked(&api).places;
     for (at, limit) in OTHERWISE.iter().filter(|(at, _)| *at != "import") {
         let (word, max) = match *limit {
             Limit::Chars(max) => ("maxLength", max),
@@ -132,15 +148,59 @@ fn every_line_of_the_table_is_some_value_s_limit() {
             Limit::Members(max) => ("maxProperties", max),
             Limit::Bytes(max) => (BYTES_WORD, max),
         };
-        let (schema, member) = at.split_once('/').unwrap();
-        let is_here = |place: &Place| {
-            let (own, way) = place.name.split_once('/').unwrap_or((&place.name, ""));
-            (schema == "*" || schema == own) && (member == "*" || way.rsplit('/').next() == Some(member))
-        };
+        let is_here = |place: &Place| names(at, &place.name);
         let is_used = places.iter().any(|place| is_here(place) && place.word == word && place.max == Some(max as u64));
         // An array's bytes stand beside its entries.
         let is_beside = word == BYTES_WORD && places.iter().any(|place| is_here(place) && place.word == "maxItems");
         assert!(is_used || is_beside, "{at} {limit:?} is nothing's limit");
+    }
+}
+
+/// Numbers that have no least or no largest value, with the reason. All of them fit into their format.
+const ENDLESS: &[(&str, &str)] = &[
+    ("*/dice[]", "a die shows at most what it has faces"),
+    ("*/character-card[]", "bytes of a file"),
+    ("*/seed", "any 64 bits"),
+    ("VerifyInput/counter", "any place in a stream of dice"),
+    ("ContextInput/turn_key", "a name, which may be a number"),
+    ("PriorityChange/*", "what it leads to has to be a priority"),
+    // Sheets and stat blocks are stored as they are given; the rules cope with any number.
+    ("Stats/*", "stored as given"),
+    ("StatBlockAbilities/*", "stored as given"),
+    ("NpcAttack/*", "stored as given"),
+    ("EncounterAttackInput/reach_ft", "stored as given"),
+    ("Condition/*", "stored as given"),
+    ("Effect/*", "stored as given"),
+    ("DeathSaves/*", "stored as given"),
+    ("HitDice/*", "stored as given"),
+    ("Weapon/*", "stored as given"),
+    ("Range/*", "stored as given"),
+    ("Spell/*", "stored as given"),
+    ("Feature/level", "stored as given"),
+    // Frontends measure in their own units.
+    ("SceneToken/*", "a place on a frontend's map"),
+    ("Dimensions/*", "a size on a frontend's map"),
+    ("Light/*", "a place on a frontend's map"),
+    ("Note/*", "a place on a frontend's map"),
+    ("Token/*", "a place on a frontend's map"),
+    // Fights.
+    ("HazardInput/dc", "any difficulty"),
+    ("ParticipantInput/initiative", "what is beyond a million counts as a million"),
+    ("ParticipantInput/initiative_bonus", "what is beyond a million counts as a million"),
+    ("ConditionDetailInput/rounds_remaining", "a condition may outlast the fight"),
+];
+
+#[test]
+fn every_number_of_a_request_has_a_range() {
+    let api = document();
+    let numbers = walked(&api).numbers;
+    assert!(numbers.len() > 80, "{}", numbers.len());
+    let is_endless = |name: &str| ENDLESS.iter().any(|(at, _)| names(at, name));
+    let without: Vec<_> =
+        numbers.iter().filter(|(name, has)| !has && !is_endless(name)).map(|(name, _)| name).collect();
+    assert!(without.is_empty(), "no `minimum` and `maximum` in openapi.yaml: {without:#?}");
+    for (at, _) in ENDLESS {
+        assert!(numbers.iter().any(|(name, has)| !has && names(at, name)), "{at} names no number");
     }
 }
 
@@ -181,4 +241,116 @@ async fn what_is_over_its_limit_is_refused_with_its_pointer() {
         }
     }
     assert!(tried > 150, "{tried}");
+}
+
+/// Where a number is sent, the body with a hole for it, and the number's place in the document.
+const NUMBERS: &[(&str, &str, &str)] = &[
+    ("/v1/api-keys", r#"{ "name": "A", "scopes": ["read"], "expires_in_seconds": # }"#, "KeyInput/expires_in_seconds"),
+    ("/characters", r#"{ "name": "A", "max_hp": # }"#, "CharacterInput/max_hp"),
+    ("/characters", r#"{ "name": "A", "max_hp": 100000, "hp": # }"#, "CharacterInput/hp"),
+    ("/characters", r#"{ "name": "A", "temp_hp": # }"#, "CharacterInput/temp_hp"),
+    ("/characters", r#"{ "name": "A", "armor_class": # }"#, "CharacterInput/armor_class"),
+    ("/characters", r#"{ "name": "A", "speed": # }"#, "CharacterInput/speed"),
+    ("/characters", r#"{ "name": "A", "level": # }"#, "CharacterInput/level"),
+    ("/characters", r#"{ "name": "A", "abilities": { "strength": # } }"#, "Abilities/strength"),
+    ("/characters", r#"{ "name": "A", "abilities": { "charisma": # } }"#, "Abilities/charisma"),
+    ("/characters", r#"{ "name": "A", "features": [{ "name": "B", "percentage": # }] }"#, "Feature/percentage"),
+    (
+        "/characters",
+        r#"{ "name": "A", "spell_slots": { "1": { "max": 100, "remaining": # } } }"#,
+        "SpellSlot/remaining",
+    ),
+    ("/characters", r#"{ "name": "A", "spell_slots": { "1": { "max": #, "remaining": 0 } } }"#, "SpellSlot/max"),
+    ("/characters/player_alice/rest", r#"{ "type": "short", "hit_dice": # }"#, "RestInput/hit_dice"),
+    ("/characters/player_alice/rest", r#"{ "type": "short", "recover_slots": [#] }"#, "RestInput/recover_slots[]"),
+    ("/npcs", r#"{ "name": "A", "reaction_threshold": # }"#, "NpcInput/reaction_threshold"),
+    ("/owners", r#"{ OWNER, "reaction_threshold": # }"#, "OwnerInput/reaction_threshold"),
+    ("/owners", r#"{ OWNER, "influence": { "current": #, "max": 1000000 } }"#, "Influence/current"),
+    ("/owners", r#"{ OWNER, "influence": { "current": 0, "max": # } }"#, "Influence/max"),
+    ("/owners", r#"{ OWNER, "influence": { "regen_per_hour": # } }"#, "Influence/regen_per_hour"),
+    ("/owners", r#"{ OWNER, "resources": [{ "name": "Grain", "amount": # }] }"#, "OwnerResource/amount"),
+    ("/lore", r#"{ "title": "A", "scope": "global", "content": "B", "priority": # }"#, "LoreInput/priority"),
+    ("/scenes", r#"{ "name": "A", "width": # }"#, "SceneInput/width"),
+    ("/scenes", r#"{ "name": "A", "height": # }"#, "SceneInput/height"),
+    ("/encounters", r#"{ PEOPLE, "terrain": { "width": # } }"#, "TerrainInput/width"),
+    ("/encounters", r#"{ PEOPLE, "terrain": { "height": # } }"#, "TerrainInput/height"),
+    ("/encounters", r#"{ "participants": [{ WHO, "max_hp": # }] }"#, "ParticipantInput/max_hp"),
+    ("/encounters", r#"{ "participants": [{ WHO, "max_hp": 1000000, "hp": # }] }"#, "ParticipantInput/hp"),
+    ("/encounters", r#"{ "participants": [{ WHO, "temp_hp": # }] }"#, "ParticipantInput/temp_hp"),
+    ("/encounters", r#"{ "participants": [{ WHO, "armor_class": # }] }"#, "ParticipantInput/armor_class"),
+    ("/encounters", r#"{ "participants": [{ WHO, "speed": # }] }"#, "ParticipantInput/speed"),
+    ("/encounters", r#"{ "participants": [{ WHO, "attacks_per_action": # }] }"#, "ParticipantInput/attacks_per_action"),
+    (
+        "/encounters",
+        r#"{ "participants": [{ WHO, "saving_throws": { "wisdom": # } }] }"#,
+        "ParticipantInput/saving_throws{}",
+    ),
+    ("/encounters", r#"{ "participants": [{ WHO, "abilities": { "wisdom": # } }] }"#, "Abilities/wisdom"),
+    (
+        "/encounters",
+        r#"{ "participants": [{ WHO, "attacks": [{ "name": "Bite", "damage": "1d6 piercing", "bonus": # }] }] }"#,
+        "EncounterAttackInput/bonus",
+    ),
+    (
+        "/encounters",
+        r#"{ "participants": [{ WHO, "conditions": [{ "name": "frightened", "save_dc": #, "save_ability": "wisdom" }] }] }"#,
+        "ConditionDetailInput/save_dc",
+    ),
+    (
+        "/encounters",
+        r#"{ "participants": [{ WHO, "conditions": [{ "name": "exhaustion", "level": # }] }] }"#,
+        "ConditionDetailInput/level",
+    ),
+];
+
+/// The schema at a place such as `RestInput/recover_slots[]`.
+fn at<'a>(api: &'a Value, place: &str) -> &'a Value {
+    let (schema, member) = place.split_once('/').unwrap();
+    let of = &api["components"]["schemas"][schema]["properties"][member.trim_end_matches(['[', ']', '{', '}'])];
+    match (member.ends_with("[]"), member.ends_with("{}")) {
+        (true, _) => &of["items"],
+        (_, true) => &of["additionalProperties"],
+        _ => of,
+    }
+}
+
+/// A body of [`NUMBERS`] with a number in its hole.
+fn filled(body: &str, number: &Value) -> Value {
+    let who = r#""id": "goblin", "name": "Goblin", "initiative": 1"#;
+    let body = body.replace("PEOPLE", r#""participants": [{ WHO }]"#).replace("WHO", who);
+    let owner = r#""name": "C", "monitored_aspect": "race", "associated_id": "elf""#;
+    serde_json::from_str(&body.replace("OWNER", owner).replace('#', &number.to_string())).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_are_taken_as_far_as_the_document_says() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let api = document();
+    let mut wrong = Vec::new();
+    for (path, body, place) in NUMBERS {
+        let path = if path.starts_with("/v1/") { (*path).to_owned() } else { world.path(path) };
+        let schema = at(&api, place);
+        let bounds =
+            ["minimum", "maximum"].map(|word| schema[word].as_i64().unwrap_or_else(|| panic!("{place} has no {word}")));
+        let [least, most] = bounds;
+        for number in [least - 1, most + 1] {
+            let answer = tenant.post(&path, filled(body, &number.into())).await;
+            if answer.status != 422 {
+                wrong.push(format!("{place}: {number} is answered with {}: {:.200}", answer.status, answer.text));
+            }
+        }
+        // What is at its limit may have to fit to something else, but is no number that cannot be.
+        if path.ends_with("/rest") {
+            continue;
+        }
+        for number in bounds {
+            let answer = tenant.post(&path, filled(body, &number.into())).await;
+            if answer.status != 201 {
+                wrong.push(format!("{place}: {number} is answered with {}: {:.200}", answer.status, answer.text));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

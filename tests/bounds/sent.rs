@@ -11,9 +11,19 @@ const FREE: usize = 64 * 1024;
 /// Members at their limits.
 type Members = Vec<(&'static str, Value)>;
 
+/// Parameters of so many bytes of JSON, which narrow a text to some long ones.
+fn narrowing(bytes: usize) -> Value {
+    let of = |rest: usize| {
+        let mut texts = vec!["x".repeat(2000); 8];
+        texts.push("y".repeat(rest));
+        json!({ "memory_string": { "enum": texts } })
+    };
+    of(bytes - of(0).to_string().len())
+}
+
 /// A kind: its list, what a new row needs, and members at their limits.
 fn kinds() -> Vec<(&'static str, Value, Members)> {
-    let tools = |bytes: usize| json!([{ "name": "mend", "parameters": free(bytes) }]);
+    let tools = |bytes: usize| json!([{ "name": "NPC_memorize", "parameters": narrowing(bytes) }]);
     vec![
         (
             "/npcs",
@@ -65,7 +75,7 @@ fn more(value: &Value) -> Value {
         Value::Array(items) if items.len() == 1 && items[0].is_string() => list(value.to_string().len() + 1),
         Value::Array(items) if items.len() == 1 => {
             let bytes = items[0]["parameters"].to_string().len();
-            json!([{ "name": "mend", "parameters": free(bytes + 1) }])
+            json!([{ "name": "NPC_memorize", "parameters": narrowing(bytes + 1) }])
         }
         Value::Array(items) => [&items[..], &items[..1]].concat().into(),
         value => free(value.to_string().len() + 1),

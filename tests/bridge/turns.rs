@@ -118,3 +118,39 @@ async fn a_turn_goes_on_when_its_frontend_vanishes() {
     assert_eq!(format!("{}{rest_text}", piece["data"]["data"]["text"].as_str().unwrap()), TALE);
     assert_eq!(rest.last().unwrap().name, "turn.completed");
 }
+
+/// A player's words that a frontend sends to the game master's AI act in the fight, in the character's turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_request_acts_in_the_fight() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let armed = json!({ "weapons": [{ "name": "Longsword" }], "weapon_proficiencies": ["martial weapons"] });
+    world.patch("/characters/player_alice", armed).await.expect(200);
+    let fight = json!({ "participants": [
+        { "id": "alice", "character_id": "player_alice", "initiative": 20 },
+        { "id": "thug", "name": "Thug", "hp": 900_000, "max_hp": 900_000, "armor_class": 1, "is_enemy": true, "initiative": 10 },
+    ] });
+    let fight = world.post("/encounters", fight).await.expect(201).body["encounter_id"].as_str().unwrap().to_owned();
+    let attacks = async || {
+        let view = world.get(&format!("/encounters/{fight}?verbosity=detailed")).await.expect(200).body;
+        let all = view["participants"].as_array().unwrap().clone();
+        all.into_iter().find(|p| p["id"] == "alice").unwrap()["statistics"]["attacks_made"].clone()
+    };
+    let (mut socket, _) =
+        Socket::connect(&server.url, &tenant.credential, json!({ "dice": "server", "role": "gm" })).await;
+    let strike = json!({ "encounter_id": fight, "action": "attack", "participant_id": "alice", "target_id": "thug", "weapon": "Longsword" });
+    let strike = Reply::tool("encounter_action", strike);
+    server.model.set_script(Script::replies([strike.clone(), Reply::text("A hit!"), strike, Reply::text("Not yet.")]));
+    let mut asks = async |request: &str| {
+        let words = json!({ "instruction": "Alice says: I attack the thug with my longsword." });
+        socket.send(json!({ "type": "chat_request", "request_id": request, "data": words })).await;
+        told(&mut socket, request).await.pop().unwrap()["data"]["turn"].take()
+    };
+    let turn = asks("c1").await;
+    assert_eq!((&turn["tool_calls"][0]["status"], attacks().await), (&json!("succeeded"), json!(1)), "{turn}");
+    world.post(&format!("/encounters/{fight}/actions"), json!({ "action": "advance_turn" })).await.expect(200);
+    let turn = asks("c2").await;
+    assert_eq!(turn["tool_calls"][0]["error"]["code"], "not_your_turn", "{turn}");
+    assert_eq!(attacks().await, json!(1));
+}

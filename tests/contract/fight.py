@@ -11,13 +11,13 @@ from tavernkeep_client.models.encounter_action_advance_turn import EncounterActi
 from tavernkeep_client.models.encounter_action_advance_turn_action import EncounterActionAdvanceTurnAction
 from tavernkeep_client.models.encounter_action_attack import EncounterActionAttack
 from tavernkeep_client.models.encounter_action_attack_action import EncounterActionAttackAction
+from tavernkeep_client.models.encounter_attack_input import EncounterAttackInput
 from tavernkeep_client.models.encounter_create_input import EncounterCreateInput
 from tavernkeep_client.models.encounter_end_input import EncounterEndInput
 from tavernkeep_client.models.encounter_event_attacked import EncounterEventAttacked
 from tavernkeep_client.models.encounter_outcome import EncounterOutcome
 from tavernkeep_client.models.encounter_participant_input import EncounterParticipantInput
 from tavernkeep_client.models.life import Life
-from tavernkeep_client.models.npc_attack import NpcAttack
 from tavernkeep_client.models.problem import Problem
 
 CAMPAIGN = "port-town"
@@ -35,7 +35,7 @@ def ok(answer: T | Problem | None) -> T:
 
 def main() -> None:
     client = AuthenticatedClient(base_url=os.environ["TAVERNKEEP_URL"], token=os.environ["TAVERNKEEP_KEY"])
-    scimitar = NpcAttack(name="Scimitar", bonus=4, damage="1d6+2", damage_type="slashing")
+    scimitar = EncounterAttackInput(name="Scimitar", bonus=4, damage="1d6+2", damage_type="slashing")
     goblin = EncounterParticipantInput(
         id="goblin", name="Goblin", hp=7, max_hp=7, armor_class=15, is_enemy=True, attacks=[scimitar]
     )

@@ -5,8 +5,8 @@ use rehearsal::{Reply, Script};
 use serde_json::json;
 
 use super::{
-    DOORS, Door, advance, begin, brawl, brawling, log_of, participant, player, refused, says, tenant, town, turn_id,
-    turn_of,
+    CHECKS, DOORS, Door, advance, all_doors, begin, brawl, brawling, log_of, participant, player, refused, says,
+    tenant, town, turn_id, turn_of,
 };
 use crate::support::Server;
 
@@ -35,7 +35,7 @@ async fn an_attack_by_words_spends_the_action_and_hits_a_participant() {
         assert!(call["result"].get("dc_or_ac").is_none() && call["result"].get("effects").is_none(), "{call}");
 
         // One action a turn, by whatever door.
-        for door in DOORS {
+        for door in all_doors() {
             let again = says(door, &alice, "player_alice", "I attack thug 1 with my longsword").await;
             refused(door, &again, "no_action_left", "no action left");
         }
@@ -61,6 +61,10 @@ async fn whose_turn_it_is_is_said_and_a_turn_ends_by_words() {
     let world = town(&acme).await;
     let id = brawling(&world).await;
     let (alice, mallory) = (player(&acme, "player_alice").await, player(&acme, "player_mallory").await);
+    for door in CHECKS {
+        let early = says(door, &mallory, "player_mallory", "").await;
+        refused(door, &early, "not_your_turn", "It is Alice's turn.");
+    }
     for door in DOORS {
         for words in ["I attack thug 1", "I end my turn", "I dodge", "I search the room"] {
             let early = says(door, &mallory, "player_mallory", words).await;
@@ -106,6 +110,100 @@ async fn other_deeds_and_checks_take_the_action() {
     // Undone as one.
     world.post(&format!("/turns/{}/undo", turn_id(&sneaks.body)), json!({})).await.expect(200);
     assert_eq!(participant(&world, &id, "mallory").await["economy"]["action"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_by_name_takes_the_action_in_its_turn() {
+    for door in CHECKS {
+        let server = Server::start().await;
+        let acme = tenant(&server, "acme").await;
+        let world = town(&acme).await;
+        let id = brawling(&world).await;
+        let alice = player(&acme, "player_alice").await;
+        let done = says(door, &alice, "player_alice", "").await.expect(200);
+        let own = participant(&world, &id, "alice").await;
+        assert_eq!(own["economy"]["action"], true, "{door:?}: {}", done.text);
+        let told = log_of(&acme).await;
+        assert!(told.iter().any(|m| m == "Alice hides."), "{door:?}: {told:#?}");
+        assert_eq!(told.iter().filter(|m| m.starts_with("Alice: Stealth Check")).count(), 1, "{door:?}: {told:#?}");
+        // One action a turn, by whatever door.
+        for door in all_doors() {
+            let again = says(door, &alice, "player_alice", "I attack thug 1 with my longsword").await;
+            refused(door, &again, "no_action_left", "no action left");
+        }
+        assert_eq!(log_of(&acme).await.iter().filter(|m| m.starts_with("Alice: Stealth Check")).count(), 1);
+        // Dice alone are free, in anybody's turn.
+        let dice = json!({ "player_id": "player_mallory", "arguments": { "expr": "1d20" } });
+        world.post("/commands/roll", dice).await.expect(200);
+        // Undone as one.
+        world.post(&format!("/turns/{}/undo", turn_id(&done.body)), json!({})).await.expect(200);
+        assert_eq!(participant(&world, &id, "alice").await["economy"]["action"], false, "{door:?}");
+        assert!(!log_of(&acme).await.iter().any(|m| m == "Alice hides."), "{door:?}");
+    }
+}
+
+/// A check in a fight is made as the fight knows the character, and nobody who lies unconscious tries anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_cannot_act_makes_no_check() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let id = brawling(&world).await;
+    let falls = json!({ "action": "damage", "target_id": "alice", "amount": 100 });
+    world.post(&format!("/encounters/{id}/actions"), falls).await.expect(200);
+    for door in CHECKS {
+        let done = says(door, &acme, "player_alice", "").await.expect(200);
+        assert_eq!(done.body["result"]["impossible"], true, "{door:?}: {}", done.text);
+    }
+    assert_eq!(participant(&world, &id, "alice").await["economy"]["action"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_goes_elsewhere_during_a_fight() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let id = brawling(&world).await;
+    let before = world.get("/characters/player_alice").await.expect(200).body["location"].clone();
+    let goes = async || {
+        let body = json!({ "player_id": "player_alice", "arguments": { "location": "harbour" } });
+        world.post("/commands/move", body).await
+    };
+    let refusal = goes().await.problem(409, "encounter_not_ended");
+    assert!(refusal.text.contains("Alice is in a fight and cannot go elsewhere."), "{}", refusal.text);
+    assert_eq!(world.get("/characters/player_alice").await.expect(200).body["location"], before);
+    // A tenant whose planner may move says so in a sentence, too.
+    let features = json!({ "features": { "planner_commands": ["move"] } });
+    acme.patch("/v1/tenant", features).await.expect(200);
+    let plan = json!({ "command": "move", "args": { "location": "harbour" }, "confidence": 0.9 }).to_string();
+    server.model.set_script(Script::replies([Reply::text(plan)]));
+    let planned = says(Door::Act, &acme, "player_alice", "I go to the harbour").await;
+    refused(Door::Act, &planned, "encounter_not_ended", "End the fight first.");
+    // When the fight is over, she goes.
+    world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "fled" })).await.expect(200);
+    goes().await.expect(200);
+    assert_eq!(world.get("/characters/player_alice").await.expect(200).body["location"], "harbour");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_to_an_npc_is_no_deed() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let fight = json!({ "participants": [{ "id": "alice", "character_id": "player_alice", "initiative": 20 },
+        { "id": "bob", "npc_id": "innkeeper_bob", "is_enemy": true, "initiative": 10 }] });
+    let id = begin(&world, fight).await;
+    server.model.set_script(Script::always(Reply::text("You would not dare.")));
+    let alice = player(&acme, "player_alice").await;
+    let before = participant(&world, &id, "bob").await;
+    let talk = alice.npc_turn("port-town", "innkeeper_bob", "player_alice", "I attack you with my longsword!").await;
+    assert_eq!(talk.expect(200).body["narrative"], "You would not dare.");
+    let own = participant(&world, &id, "alice").await;
+    assert_eq!((&own["economy"]["action"], &own["statistics"]["attacks_made"]), (&json!(false), &json!(0)));
+    assert_eq!(participant(&world, &id, "bob").await, before);
+    // Nor does it need a turn.
+    advance(&world, &id).await;
+    alice.npc_turn("port-town", "innkeeper_bob", "player_alice", "I attack you!").await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

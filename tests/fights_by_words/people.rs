@@ -23,7 +23,7 @@ async fn players_speak_to_those_at_their_place() {
     }
     let say = async |to: &str| guest.send(guest.form("/play/port-town/say", &[("to", to), ("text", "Hello.")])).await;
     let far = say("harbour_ilse").await.expect(403);
-    assert!(far.text.contains("Ilse is not where Alice is"), "{}", far.text);
+    assert!(far.text.contains("Ilse is not at the location of Alice"), "{}", far.text);
     say("cook").await.expect(303);
     // The same by the API: a player's token is refused, a game master speaks to all.
     let alice = player(&acme, ALICE).await;

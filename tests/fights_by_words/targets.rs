@@ -17,6 +17,7 @@ fn asked(door: Door, answer: &Answer, words: &str) {
             assert_eq!(answer["failed_predicates"][0]["code"], "target_exists", "{answer}");
         }
         Door::Do => assert_eq!(answer["visibility"], "ephemeral", "{answer}"),
+        Door::Check | Door::UseSkill | Door::PlannedCheck => panic!("{door:?} is not for words"),
     }
 }
 

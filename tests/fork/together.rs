@@ -38,6 +38,7 @@ async fn twenty_writers_and_some_copies() {
         .post("/npcs", json!({ "slug": "cook", "name": "Cook", "owner_ids": ["town_council_owner"] }))
         .await
         .expect(201);
+    world.free_of_charge().await;
     let writers = (0..20).map(async |n| {
         for m in 0..5 {
             let call = json!({ "arguments": { "player_id": "player_alice", "memory_string": format!("Word {n} {m}.") },

@@ -486,6 +486,37 @@ async fn an_entry_with_another_title_is_found_by_its_number() {
     assert_eq!(twins["counts"]["created"], 2, "{twins:#}");
 }
 
+/// Elsewhere an entry can also be activated by what a card says. Here only messages are searched, and the report says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_else_would_be_searched_is_told_and_kept() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    for (n, flag) in [
+        "matchPersonaDescription",
+        "matchCharacterDescription",
+        "matchCharacterPersonality",
+        "matchCharacterDepthPrompt",
+        "matchScenario",
+        "matchCreatorNotes",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = format!("/entries/*/{flag}");
+        let entry = |is: bool| {
+            tides(json!([{ "uid": n, "comment": format!("Gull {n}"), "content": "Words.", "key": ["gull"], flag: is }]))
+        };
+        let quiet = acme.post(&format!("{IMPORT}?dry_run=true"), entry(false)).await.expect(200).body;
+        assert!(!says(&quiet, &path, "approximated"), "{flag}: {quiet:#}");
+        let report = acme.post(IMPORT, entry(true)).await.expect(200).body;
+        assert!(says(&report, &path, "approximated"), "{flag}: {report:#}");
+        let book = world.get("/lorebook.json").await.expect(200).body;
+        let comes_out = book["entries"].as_object().unwrap().values().any(|e| e[flag] == true);
+        assert!(comes_out, "{flag} is not in the export: {book:#}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn selective_a_depth_of_none_and_activate_are_what_their_sources_mean() {
     let server = Server::start().await;
@@ -508,14 +539,13 @@ async fn selective_a_depth_of_none_and_activate_are_what_their_sources_mean() {
             "h fallback",
             json!({ "keysecondary": [], "content": "@@odd\n@@@additional_keys a, b\n@@additional_keys c\nWords." })
         ),
-        own("i ignores", json!({ "ignoreBudget": true, "matchScenario": true })),
+        own("i ignores", json!({ "ignoreBudget": true })),
     ]));
     let report = acme.post(IMPORT, book).await.expect(200).body;
     for (path, to) in [
         ("/entries/*/keysecondary", "extensions"),
         ("/entries/*/scanDepth", "enabled"),
         ("/entries/*/ignoreBudget", "extensions"),
-        ("/entries/*/matchScenario", "extensions"),
     ] {
         let line = report["fields"].as_array().unwrap().iter().find(|f| f["path"] == path && f["to"] == to);
         assert_eq!(line.unwrap_or(&Value::Null)["outcome"], "approximated", "{path}: {report:#}");

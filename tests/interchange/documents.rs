@@ -278,6 +278,10 @@ async fn what_is_too_large_for_a_request_is_read_by_the_command_line() {
     let (is_read, told) = operator(&server.db.url, &["import", file.to_str().unwrap(), "--tenant", "acme"]).await;
     std::fs::remove_file(&file).unwrap();
     assert!(is_read, "{told}");
+    // Nothing else may be as large: it is refused before all of it is read.
+    let endless = ["import", "/dev/zero", "--tenant", "acme", "--campaign", "salt"];
+    let (is_read, told) = operator(&server.db.url, &endless).await;
+    assert!(!is_read && told.to_string().contains("it is not a campaign document"), "{told}");
     assert_eq!(acme.get("/v1/campaigns/salt/export").await.expect(200).body["lore"].as_array().unwrap().len(), 360);
 }
 
@@ -341,7 +345,7 @@ async fn what_was_whispered_to_somebody_who_is_gone_comes_back_as_the_game_maste
 
 #[test]
 fn our_own_documents_are_known_by_any_order_of_keys() {
-    use world::interchange::service::{Wanted, guess};
+    use world::interchange::service::{ImportFormat, guess};
     let long = "x".repeat(100_000);
     for text in [
         r#"{"format":"tavernkeep.campaign","version":1,"campaign":{}}"#.to_owned(),
@@ -350,9 +354,9 @@ fn our_own_documents_are_known_by_any_order_of_keys() {
             "\u{feff} \n{{\"lore\":[{{\"format\":\"x\"}}],\"campaign\":{{\"a\":\"{long}\"}},\"format\" : \"tavernkeep.campaign\"}}"
         ),
     ] {
-        assert!(matches!(guess("c", None, text.as_bytes()), Ok(Wanted::Campaign { .. })), "{:.60}", text);
+        assert!(matches!(guess("c", None, text.as_bytes()), Ok(ImportFormat::Campaign { .. })), "{:.60}", text);
     }
     // One that only speaks of it is none.
     let book = br#"{"entries":{"0":{"content":"\"format\":\"tavernkeep.campaign\""}}}"#;
-    assert!(matches!(guess("c", None, book), Ok(Wanted::Lorebook { .. })));
+    assert!(matches!(guess("c", None, book), Ok(ImportFormat::Lorebook { .. })));
 }

@@ -8,25 +8,26 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tavernkeep::routes;
 
-use crate::support::{Client, Server};
+use crate::support::{Client, Server, until};
 
 /// Operations that are not sent as the others are, with the reason.
-const OTHERWISE: &[(&str, &str)] = &[
+pub const OTHERWISE: &[(&str, &str)] = &[
     ("connect_bridge", "a WebSocket: tests/bridge plays the examples of docs/bridge.md"),
     ("follow_changes", "a stream without an end: sent below"),
+    ("follow_replies", "a stream without an end: tests/reactions follows it"),
 ];
 
-struct Operation {
-    id: String,
-    method: Method,
-    path: String,
+pub struct Operation {
+    pub id: String,
+    pub method: Method,
+    pub path: String,
     /// Names of the path with their examples.
     names: BTreeMap<String, Value>,
     /// Media type and example of the body.
-    body: Option<(String, Value)>,
+    pub body: Option<(String, Value)>,
 }
 
-fn operations(document: &Value) -> Vec<Operation> {
+pub fn operations(document: &Value) -> Vec<Operation> {
     let mut found = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
@@ -54,6 +55,11 @@ async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation, ma
     if operation.id == "delete_owner" {
         tenant.patch(&at("/npcs/innkeeper_bob"), json!({ "owner_ids": [] })).await.expect(200);
     }
+    if operation.id.starts_with("greet_as_") {
+        for actor in ["/npcs/innkeeper_bob", "/owners/town_council_owner"] {
+            tenant.patch(&at(actor), json!({ "greetings": ["Welcome, {{user}}."] })).await.expect(200);
+        }
+    }
     for name in operation.names.keys() {
         if made.contains_key(name) {
             continue;
@@ -69,6 +75,7 @@ async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation, ma
                 let memory = json!({ "player_id": "player_alice", "text": "She pays." });
                 tenant.post(&at("/npcs/innkeeper_bob/memories"), memory).await.expect(201).id().into()
             }
+            "reaction" | "reply" => reacted(server, tenant, operation, name).await,
             "message" => tenant.post(&at("/messages"), json!({ "content": "Ahoy." })).await.expect(201).id().into(),
             "turn" => turn(server, tenant, operation).await,
             "broadcast" => {
@@ -80,6 +87,10 @@ async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation, ma
             "bulk_edit" => {
                 let edit = json!({ "ids": ["the_harbour"], "changes": { "tags": { "add": ["old"] } } });
                 tenant.post(&at("/lore/bulk"), edit).await.expect(200).body["step_id"].clone()
+            }
+            "model" => {
+                let profile = json!({ "slug": "storyteller", "name": "Storyteller" });
+                tenant.post("/v1/models", profile).await.expect(201).body["slug"].clone()
             }
             "api_key" => {
                 let key = json!({ "name": "Another", "scopes": ["read"] });
@@ -101,6 +112,27 @@ async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation, ma
         };
         made.insert(name.clone(), id);
     }
+}
+
+/// A reaction, dead or not, or the reply of one.
+async fn reacted(server: &Server, tenant: &Client<'_>, operation: &Operation, name: &str) -> Value {
+    let at = |rest: &str| format!("/v1/campaigns/port-town{rest}");
+    let act = json!({ "player_id": "player_alice", "type": "attack", "targets": ["innkeeper_bob"] });
+    tenant.post(&at("/actions"), act).await.expect(202);
+    until("the reaction", async || tenant.get(&at("/reactions?state=done")).await.expect(200).items().len() == 1).await;
+    if name != "reaction" {
+        let replies = tenant.get(&at("/players/player_alice/replies")).await.expect(200);
+        return replies.items()[0]["id"].clone();
+    }
+    if operation.id != "get_reaction" {
+        let mut db = server.owner().await;
+        sqlx::query("UPDATE reaction SET state = 'dead' WHERE tenant_id = $1")
+            .bind(tenant.tenant)
+            .execute(&mut db)
+            .await
+            .unwrap();
+    }
+    tenant.get(&at("/reactions")).await.expect(200).items()[0]["id"].clone()
 }
 
 async fn encounter(tenant: &Client<'_>, operation: &Operation) -> Value {
@@ -139,7 +171,7 @@ async fn seq(tenant: &Client<'_>, operation: &Operation) -> Value {
     revisions.items().last().unwrap()["seq"].clone()
 }
 
-fn filled(operation: &Operation, made: &BTreeMap<String, Value>) -> String {
+pub fn filled(operation: &Operation, made: &BTreeMap<String, Value>) -> String {
     operation.names.iter().fold(operation.path.clone(), |path, (name, example)| {
         let value = made.get(name).unwrap_or(example);
         let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);

@@ -6,8 +6,41 @@ use edge::caller::Scope;
 use serde_json::{Map, Value, json};
 use tavernkeep::{openapi::credentials, routes};
 
-/// Success bodies that may hold anything, with the reason.
-const FREE: &[(&str, &str)] = &[];
+/// Values in answers that may be anything, with the reason. `*` is any schema.
+const FREE: &[(&str, &str)] = &[
+    ("*.extensions", "the clients' own members, or those of other programs"),
+    ("*.arguments", "`GET …/tools` and `GET …/commands` have their schemas"),
+    ("*.args", "`GET …/commands` has their schemas"),
+    ("*.parameters", "a JSON Schema"),
+    ("*.before", "a row or some of its columns, whose kind another member says"),
+    ("*.after", "a row or some of its columns, whose kind another member says"),
+    ("*.roll", "as the frontend reported it"),
+    ("*.armor", "a name, or what the client knows of it"),
+    ("*.shield", "a name, or what the client knows of it"),
+    ("*.inventory[]", "a name, or what the client knows of it"),
+    ("*.conditions[]", "a name, or the condition in full"),
+    ("*.grid", "in a frontend's own form"),
+    ("*.extra", "members of requests that only some providers know"),
+    ("*.notes[]", "in a frontend's own form"),
+    ("*.light_sources[]", "in a frontend's own form"),
+    ("ActorDetails.data", "any part of a sheet"),
+    ("ActorMatch.value", "any part of a sheet"),
+    ("Campaign.settings", "earlier servers may have known other settings"),
+    ("CharacterBook.*", "as another program wrote it"),
+    ("CharacterCardData.*", "as another program wrote it"),
+    ("WorldInfo.*", "as another program wrote it"),
+    ("WorldInfoEntry.*", "as another program wrote it"),
+    ("HistoryMessage.dice", "as the frontend reported them"),
+    ("Spell[]", "what the client knows of it"),
+    ("WorldState.active_encounter", "in a frontend's own form"),
+];
+
+/// Names of schemas that say too little of what they are.
+const VAGUE: &[&str] = &[
+    "Act", "Change", "Changes", "Commit", "Create", "Data", "Details", "End", "Fork", "Info", "Item", "Items", "Kind",
+    "Link", "Links", "Mend", "Move", "Note", "Open", "Outcome", "Part", "Preview", "Progress", "Replace", "Report",
+    "Resolve", "Result", "Rotate", "Start", "State", "Status", "Totals", "Type", "Undo", "Usage", "Verify", "View",
+];
 
 /// Unions that have no member which says which kind a value is, with the reason.
 const UNTAGGED: &[(&str, &str)] = &[
@@ -19,6 +52,25 @@ const UNTAGGED: &[(&str, &str)] = &[
     ("Spell", "a name, or the spell in full"),
     ("SrdRow", "the table that was asked for says which"),
     ("ToolRef", "a name, or the tool in full"),
+];
+
+/// What can happen in a fight.
+const ENCOUNTER_EVENTS: &[&str] = &[
+    "joined",
+    "initiative",
+    "turn_started",
+    "turn_ended",
+    "nobody_left",
+    "spent",
+    "moved",
+    "took",
+    "provoked",
+    "attacked",
+    "changed",
+    "lasts",
+    "hid",
+    "overridden",
+    "ended",
 ];
 
 /// Operations that need no credential in a header.
@@ -120,6 +172,9 @@ fn names_are_what_clients_can_type() {
     for part in ["schemas", "responses", "parameters", "headers"] {
         for name in document["components"][part].as_object().unwrap().keys() {
             assert!(plain(name), "{part}: {name}");
+            let ends = ["Input", "Request", "View", "Page"].iter().find_map(|end| name.strip_suffix(end));
+            let is_vague = [name.as_str()].into_iter().chain(ends).any(|name| VAGUE.contains(&name));
+            assert!(!is_vague, "{part}: {name} says too little; add a line in openapi/names.rs");
         }
     }
     for (path, _, operation) in operations(&document) {
@@ -177,7 +232,7 @@ fn unions_say_which_kind_a_value_is() {
     assert_eq!(without, named);
 }
 
-/// A sentence that does nothing but list values is one of an enum.
+/// A sentence that does nothing but list values is one of an enum; so is one that gives the only value, and a pattern of whole words.
 #[test]
 fn values_that_are_listed_are_enums() {
     let is_list = |text: &str| {
@@ -189,13 +244,30 @@ fn values_that_are_listed_are_enums() {
                 !inner.is_empty() && inner.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c == ' ')
             })
     };
+    let is_words = |pattern: &str| {
+        let words = pattern.strip_prefix("^(").and_then(|words| words.strip_suffix(")$")).unwrap_or_default();
+        !words.is_empty() && words.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '|')
+    };
+    let is_loose = |of: &Value, says: &str| {
+        let is_text = of["type"].to_string().contains("string");
+        let is_told =
+            is_list(says) || says.starts_with("Always `") || is_words(of["pattern"].as_str().unwrap_or_default());
+        is_text && of.get("enum").is_none() && is_told
+    };
     let document = document();
     let mut loose = BTreeSet::new();
+    for (_, _, operation) in operations(&document) {
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            let parameter = resolved(&document, parameter);
+            if is_loose(&parameter["schema"], parameter["description"].as_str().unwrap_or_default()) {
+                loose.insert(format!("{}: {}", id(operation), parameter["name"]));
+            }
+        }
+    }
     for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
         walk(name, schema, &mut |place, of| {
             for (member, of) in of["properties"].as_object().into_iter().flatten() {
-                let is_text = of["type"].to_string().contains("string");
-                if is_text && of.get("enum").is_none() && is_list(of["description"].as_str().unwrap_or_default()) {
+                if is_loose(of, of["description"].as_str().unwrap_or_default()) {
                     loose.insert(format!("{place}.{member}"));
                 }
             }
@@ -204,35 +276,67 @@ fn values_that_are_listed_are_enums() {
     assert!(loose.is_empty(), "a line in openapi/values.rs: {loose:#?}");
 }
 
+/// Whether a schema says nothing of its value, or only that it is an object.
+fn is_bare(schema: &Value) -> bool {
+    let shaped = ["$ref", "properties", "oneOf", "anyOf", "allOf", "enum", "contentSchema"];
+    let may_be_object = schema["type"].is_null() || schema["type"].to_string().contains("object");
+    may_be_object
+        && !schema["additionalProperties"].is_object()
+        && !shaped.iter().any(|word| schema.get(word).is_some())
+}
+
 #[test]
 fn no_success_is_a_bare_object() {
-    let document = document();
-    let mut bare = BTreeSet::new();
-    for (_, _, operation) in operations(&document) {
-        let answers = operation["responses"].as_object().unwrap().iter().filter(|(status, _)| status.starts_with('2'));
-        for (kind, content) in answers.filter_map(|(_, answer)| answer["content"].as_object()).flatten() {
-            let schema = resolved(&document, &content["schema"]);
-            let shaped = ["properties", "oneOf", "anyOf", "allOf", "contentSchema"]
-                .iter()
-                .any(|word| schema.get(word).is_some());
-            let is_file = schema["type"] == "string" && !kind.contains("json");
-            if !shaped && !is_file {
-                bare.insert(id(operation).to_owned());
+    fn look(document: &Value, place: &str, schema: &Value, seen: &mut BTreeSet<String>, bare: &mut BTreeSet<String>) {
+        let mut inner = Vec::new();
+        walk(place, schema, &mut |place, of| {
+            if is_bare(of) {
+                bare.insert(place.to_owned());
+            }
+            inner.extend(
+                [&of["$ref"], &of["contentSchema"]["$ref"]].into_iter().filter_map(Value::as_str).map(str::to_owned),
+            );
+        });
+        for at in inner {
+            let name = at.rsplit('/').next().unwrap().to_owned();
+            if seen.insert(name.clone()) {
+                look(document, &name, document.pointer(at.trim_start_matches('#')).unwrap(), seen, bare);
             }
         }
     }
-    let named: BTreeSet<_> = FREE.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(bare, named);
+    let document = document();
+    let (mut seen, mut bare) = (BTreeSet::new(), BTreeSet::new());
+    for (_, _, operation) in operations(&document) {
+        for (status, answer) in operation["responses"].as_object().unwrap() {
+            let has_body = status.starts_with('2') && !["204", "202"].contains(&status.as_str());
+            assert!(!has_body || answer["content"].is_object(), "{}: {status} has no body", id(operation));
+            for content in answer["content"].as_object().into_iter().flat_map(Map::values) {
+                look(&document, id(operation), &content["schema"], &mut seen, &mut bare);
+            }
+        }
+    }
+    let is_at = |at: &str, place: &str| {
+        let (schema, member) = at.split_once('.').unwrap_or((at, ""));
+        let (own, way) = place.split_once('.').unwrap_or((place, ""));
+        (schema == "*" || schema == own) && (member == "*" || way.rsplit('.').next() == Some(member))
+    };
+    let without: Vec<_> = bare.iter().filter(|place| !FREE.iter().any(|(at, _)| is_at(at, place))).collect();
+    assert!(without.is_empty(), "these say nothing of their values: {without:#?}");
+    for (at, _) in FREE {
+        assert!(bare.iter().any(|place| is_at(at, place)), "{at} is nowhere");
+    }
 }
 
 #[test]
 fn errors_are_problems() {
     let document = document();
     for (_, _, operation) in operations(&document) {
-        for status in ["4XX", "default"] {
-            let answer = resolved(&document, &operation["responses"][status]);
+        let answers = operation["responses"].as_object().unwrap();
+        assert!(["4XX", "default"].iter().all(|status| answers.contains_key(*status)), "{}", id(operation));
+        for (status, answer) in answers.iter().filter(|(status, _)| !["1", "2", "3"].contains(&&status[..1])) {
+            let answer = resolved(&document, answer);
             let kinds: Vec<_> = answer["content"].as_object().unwrap().keys().collect();
-            assert_eq!(kinds, ["application/problem+json"], "{}", id(operation));
+            assert_eq!(kinds, ["application/problem+json"], "{}: {status}", id(operation));
         }
     }
 }
@@ -247,10 +351,105 @@ fn every_body_has_an_example_and_bytes_are_binary() {
                 false => assert_eq!(content["schema"]["format"], "binary", "{}: {kind}", id(operation)),
             }
         }
+        let answers = operation["responses"].as_object().unwrap().values();
+        for (kind, content) in answers.filter_map(|answer| answer["content"].as_object()).flatten() {
+            let is_text = ["json", "yaml", "text/"].iter().any(|word| kind.contains(word));
+            let is_binary = content["schema"]["type"] == "string" && content["schema"]["format"] == "binary";
+            assert_eq!(is_binary, !is_text, "{}: {kind}", id(operation));
+        }
         for parameter in operation["parameters"].as_array().into_iter().flatten().filter(|p| p["in"] == "path") {
             assert!(parameter.get("example").is_some(), "{}: {}", id(operation), parameter["name"]);
         }
     }
+}
+
+/// What a row is called is not blank, and a slug is of the form that the server takes.
+#[test]
+fn names_and_slugs_say_what_is_taken() {
+    let document = document();
+    let mut slugs = 0;
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        let members = &schema["properties"];
+        if !["Input", "Patch"].iter().any(|end| name.ends_with(end)) || members.get("slug").is_none() {
+            continue;
+        }
+        let slug = &members["slug"];
+        assert_eq!(slug["pattern"], "^[a-z0-9][a-z0-9_-]*$", "{name}");
+        assert_eq!((&slug["minLength"], &slug["maxLength"]), (&json!(1), &json!(63)), "{name}");
+        for member in ["name", "title", "content"].iter().filter_map(|member| members.get(*member)) {
+            assert_eq!(member["minLength"], 1, "{name}: {member}");
+        }
+        slugs += 1;
+    }
+    assert!(slugs > 12, "{slugs}");
+    assert_eq!(document["components"]["schemas"]["MessageInput"]["properties"]["content"]["minLength"], 1);
+}
+
+/// Where a member means something else in each action, each says its own.
+#[test]
+fn members_of_actions_say_what_they_mean_there() {
+    let document = document();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    for member in ["amount", "level"] {
+        let mut said = BTreeSet::new();
+        for (name, schema) in schemas.iter().filter(|(name, _)| name.starts_with("EncounterAction")) {
+            if let Some(text) = schema["properties"][member]["description"].as_str() {
+                assert!(said.insert(text), "{name}.{member} says the same as another: {text}");
+            }
+        }
+        assert!(said.len() > 2, "{said:?}");
+    }
+    let prices = &schemas["Prices"]["properties"];
+    assert!(
+        ["prompt", "cached", "completion"]
+            .iter()
+            .all(|of| prices[*of]["description"].as_str().unwrap().starts_with("The price of"))
+    );
+    let user = schemas["CharacterInput"]["properties"]["player_user"]["description"].as_str().unwrap();
+    assert!(user.contains("by id") && user.contains("not accepted"), "{user}");
+}
+
+/// Two lines for one name would be one that nobody reads.
+#[test]
+fn every_line_of_the_words_is_for_another_name() {
+    let mut seen = BTreeSet::new();
+    for line in include_str!("../../api/src/openapi/words.txt").lines() {
+        let name = line.split_once(": ").unwrap_or_else(|| panic!("{line}")).0;
+        assert!(seen.insert(name), "{name} has two lines");
+    }
+}
+
+/// A fuzzer would wait for the end of a stream.
+#[test]
+fn fuzzing_leaves_out_every_stream() {
+    let settings = include_str!("../contract/schemathesis.toml");
+    let document = document();
+    let streams = operations(&document).filter(|(_, method, operation)| {
+        *method == "get" && operation["responses"]["200"]["content"].get("text/event-stream").is_some()
+    });
+    let ids: Vec<_> = streams.map(|(_, _, operation)| id(operation)).collect();
+    assert_eq!(ids.len(), 3, "{ids:?}");
+    for id in ids {
+        assert!(settings.contains(&format!("\"{id}\"")), "{id} is not excluded in schemathesis.toml");
+    }
+}
+
+/// The server takes a merge patch by two media types.
+#[test]
+fn patches_say_that_they_are_taken_as_json() {
+    let document = document();
+    let mut patches = 0;
+    for (_, method, operation) in operations(&document).filter(|(_, method, _)| *method == "patch") {
+        let body = &operation["requestBody"];
+        assert!(body["content"].get("application/merge-patch+json").is_some(), "{method} {}", id(operation));
+        assert!(
+            body["description"].as_str().unwrap().contains("`Content-Type: application/json`"),
+            "{}",
+            id(operation)
+        );
+        patches += 1;
+    }
+    assert!(patches > 8, "{patches}");
 }
 
 /// Actions, tools, commands and events are told apart by name: none is missing in its union, and none is there that the server does not know.
@@ -267,6 +466,11 @@ fn unions_have_every_kind() {
     assert_eq!(kinds("ToolResult"), names(&tools));
     assert_eq!(kinds("CommandResult"), names(&commands));
     assert_eq!(kinds("SessionEvent"), names(world::sessions::events::KINDS));
+    // As `ai::turns` sends them, and as `rules::encounter::Event` is written.
+    let turn =
+        ["turn.started", "text.delta", "tool.call", "tool.result", "turn.completed", "turn.failed", "turn.cancelled"];
+    assert_eq!(kinds("TurnEvent"), names(&turn));
+    assert_eq!(kinds("EncounterEvent"), names(ENCOUNTER_EVENTS));
     let actions = &document["components"]["schemas"]["EncounterActionKind"]["enum"];
     let actions: BTreeSet<String> = serde_json::from_value(actions.clone()).unwrap();
     assert_eq!(kinds("EncounterAction"), actions);

@@ -34,6 +34,22 @@ async fn what_others_say_appears_and_what_is_taken_back_goes() {
     assert!(browser.text("#said").await.contains("It creaks."));
 }
 
+/// What an NPC says by itself comes to the table, and is then part of what was said.
+#[tokio::test(flavor = "multi_thread")]
+async fn replies_come_to_the_table() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    world.patch("/characters/player_alice", json!({ "location": "town_square" })).await.expect(200);
+    world.patch("/npcs/innkeeper_bob", json!({ "location": "town_square", "reaction_threshold": 5 })).await.expect(200);
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    server.model.set_script(Script::always(Reply::text("I saw that!")));
+    world.post("/actions", json!({ "player_id": ALICE, "type": "talk", "text": "She waves." })).await.expect(202);
+    browser.sees("#said", "I saw that!").await;
+    assert!(!browser.html().await.contains("She waves."), "what the model was told is not for players");
+    assert!(world.get("/players/player_alice/replies").await.expect(200).items().is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fight_and_the_own_sheet_are_kept_up_to_date() {
     let server = Server::start().await;

@@ -1,6 +1,7 @@
 //! What a player does, in a real browser.
 
 use rehearsal::{Reply, Script};
+use serde_json::json;
 
 use super::{ALICE, sit_down};
 use crate::support::{Server, until};
@@ -49,6 +50,35 @@ async fn a_player_sits_down_talks_and_leaves() {
     browser.until("the door", "return document.getElementById('enter')").await;
     browser.goto(&format!("{}/play/port-town", server.url)).await;
     assert_eq!(browser.count("#log").await, 0, "the visit is over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_player_is_greeted_and_tries_an_answer_again() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    world.patch("/npcs/innkeeper_bob", json!({ "greetings": ["Welcome, {{user}}."] })).await.expect(200);
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    assert!(!browser.js("return document.getElementById('meet').hidden").await.as_bool().unwrap());
+    browser.click("#meet button").await;
+    browser.sees("#said", "Welcome, Alice.").await;
+    browser.until("greeted once", "return document.getElementById('meet').hidden").await;
+    server.model.set_script(Script::replies([Reply::text("First."), Reply::text("Second.")]));
+    browser.write("#text", "I ask about the harbour.").await;
+    browser.click(".say button").await;
+    browser.sees("#said", "First.").await;
+    browser.click("#said article:last-child .retry form[action$='/again'] button").await;
+    browser.sees("#said", "Second.").await;
+    browser
+        .until("the first to be gone", "return !document.querySelector('#said').textContent.includes('First.')")
+        .await;
+    browser.sees("#said article:last-child", "2 of 2").await;
+    browser.click("#said article:last-child button[aria-label='Previous attempt']").await;
+    browser.sees("#said article:last-child", "First.").await;
+    browser.sees("#said article:last-child", "1 of 2").await;
+    let text = browser.text("#said").await;
+    assert_eq!((text.matches("I ask about the harbour.").count(), text.contains("Second.")), (1, false), "{text}");
+    assert_eq!(browser.text("#alert").await, "");
 }
 
 #[tokio::test(flavor = "multi_thread")]

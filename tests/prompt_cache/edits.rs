@@ -3,7 +3,7 @@
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
-use crate::support::{Server, World};
+use crate::support::{Server, World, until};
 
 /// Entity and player of every prompt that is watched.
 const WATCHED: [(&str, &str); 5] = [
@@ -112,6 +112,27 @@ async fn a_change_is_a_miss_for_exactly_those_concerned() {
     assert_eq!(misses(&world).await, ilse);
     world.patch("/owners/harbour_owner", json!({ "associated_id": "moor" })).await.expect(200);
     assert_eq!(misses(&world).await, [2, 4], "what an owner watches over is known to its NPCs");
+}
+
+/// The server evicts prompts whose sections are outdated. Those that only look at the same head stay.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_evicted_would_be_a_miss() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = prepared(&tenant).await;
+    let council = world.get("/owners/town_council_owner").await.expect(200).id();
+    let kept = || server.app.prompts.base.keys().iter().any(|(_, key)| key.entity.to_string() == council);
+    // Changes evict nothing until the server follows this campaign's journal.
+    let mut n = 0;
+    until("the eviction", async || {
+        n += 1;
+        let words = json!({ "personality_prompt": format!("Stern, {n} times.") });
+        world.patch("/owners/town_council_owner", words).await.expect(200);
+        tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+        !kept()
+    })
+    .await;
+    assert_eq!(misses(&world).await, [3]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

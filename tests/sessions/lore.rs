@@ -130,5 +130,21 @@ async fn lore_keeps_to_its_budgets() {
         sections.iter().find(|s| s["name"] == name).unwrap()["cut"].as_str().unwrap_or_default().to_owned()
     };
     assert_eq!(cut("scoped_lore"), "1 entry did not fit into 40 tokens");
-    assert_eq!(cut("turn"), "1 keyword entry did not fit into 0 tokens");
+    // Nor was lore of creatures and items looked at.
+    let turn = "1 keyword entry did not fit into 0 tokens; the other keyword entries were not checked";
+    assert_eq!(cut("turn"), turn);
+}
+
+/// Where everything fits, nothing is said to be left out.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_fits_is_not_called_cut() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    write(&world).await;
+    let session = Session::open(&world, "vtt").await;
+    let preview = session.post("/prompt", json!({ "action": "A bell." })).await.expect(200).body;
+    for section in preview["sections"].as_array().unwrap() {
+        assert_eq!(section["cut"].as_str().unwrap_or_default(), "", "{section:#}");
+    }
 }

@@ -97,6 +97,29 @@ pub fn check_frame(side: &str, frame: &Value) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(format!("{place}: {wrong:#?}\n{frame}")) }
 }
 
+/// What is not as the document says of an event of a stream.
+pub fn check_event(path: &str, name: &str, data: &Value) -> Result<(), String> {
+    let contract = &*CONTRACT;
+    let streams = |method: &str| {
+        let pattern = contract.pattern(method, path)?;
+        let place = format!("/paths/{}/{method}/responses/200/content/text~1event-stream", pattern.replace('/', "~1"));
+        contract.api.pointer(&place).map(|_| format!("{place}/schema/contentSchema"))
+    };
+    let place =
+        ["get", "post"].into_iter().find_map(streams).ok_or_else(|| format!("{path}: no stream is described"))?;
+    let of = contract.api.pointer(&place).and_then(|schema| schema["$ref"].as_str()).unwrap_or_default();
+    // Where the events of a stream are of several kinds, the schema tells them apart by their names.
+    let (is_named, told) = match of.rsplit('/').next().unwrap_or_default() {
+        "JournalChange" => (name == "change", data.clone()),
+        "Reply" => (name == "reply", data.clone()),
+        _ => (true, json!({ "event": name, "data": data })),
+    };
+    if !is_named {
+        return Err(format!("{path}: an event of {of} has the name {name}"));
+    }
+    contract.fits(&place, &told)
+}
+
 struct Contract {
     api: Value,
     registry: Registry<'static>,
@@ -116,10 +139,15 @@ impl Contract {
         let content = &self.api.pointer(place).ok_or_else(|| format!("{place} is not described"))?["content"];
         let media = content.as_object().into_iter().flatten().find(|(media, _)| media.contains("json"));
         let (media, _) = media.ok_or_else(|| format!("{place}: no body is described"))?;
-        let validator = self.validator(&format!("{place}/content/{}/schema", media.replace('/', "~1")));
+        self.fits(&format!("{place}/content/{}/schema", media.replace('/', "~1")), body)
+    }
+
+    /// What of a value is not as the schema at a place of the document says.
+    fn fits(&self, place: &str, value: &Value) -> Result<(), String> {
+        let validator = self.validator(place);
         let said = |wrong: ValidationError<'_>| format!("{}: {:.300}", wrong.instance_path(), wrong.to_string());
-        let wrong: Vec<_> = validator.iter_errors(body).take(5).map(said).collect();
-        if wrong.is_empty() { Ok(()) } else { Err(format!("{place}: {wrong:#?}\n{:.2000}", body.to_string())) }
+        let wrong: Vec<_> = validator.iter_errors(value).take(5).map(said).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(format!("{place}: {wrong:#?}\n{:.2000}", value.to_string())) }
     }
 
     fn validator(&self, pointer: &str) -> Arc<Validator> {

@@ -71,8 +71,11 @@ impl Database {
                 ENDED.lock().unwrap().push(name);
             }
         }
+        // Copying files is three times as fast as copying through the log, but it needs checkpoints as well.
+        let strategy = if alone.is_ok() { "FILE_COPY" } else { "WAL_LOG" };
+        let create = format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY {strategy}");
+        db.execute(AssertSqlSafe(create)).await.unwrap();
         drop(alone);
-        db.execute(AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE {template}"))).await.unwrap();
         Self { url: url_of(&name), number, _held: Some(Arc::new(Held(name))) }
     }
 

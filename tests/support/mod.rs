@@ -15,7 +15,7 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use base::secrets::Secrets;
@@ -25,14 +25,14 @@ use edge::{
     tenant_settings::service as tenants,
     users::{
         Role,
-        operator::{self, Brought, Wanted},
+        operator::{self, Brought, UserRequest},
     },
 };
 use llm::Endpoint;
 use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
-use tavernkeep::{app::App, config::Config, ops::maintenance};
+use tavernkeep::{app::App, config::Config, database::connect_waiting, ops::maintenance};
 use uuid::Uuid;
 
 pub use child::{Child, Prepared, operator};
@@ -53,12 +53,13 @@ const OURS: [(&str, &str); 4] = [
     ("TAVERNKEEP_REQUESTS_MAX", "1000"),
 ];
 
-/// What every server of a test is told: tests that ask a model or a frontend are about something else than how busy the machine is.
-const PATIENT: [(&str, &str); 4] = [
+/// What every server of a test is told, unless a test is about waiting: most are about something else than how busy the machine is.
+const PATIENT: [(&str, &str); 5] = [
     ("LLM_FIRST_TOKEN_TIMEOUT_MS", "120000"),
     ("LLM_TIMEOUT_MS", "240000"),
     ("PLANNER_TIMEOUT_MS", "120000"),
     ("TAVERNKEEP_BRIDGE_ROLL_TIMEOUT_MS", "60000"),
+    ("DATABASE_WAIT_MS", "60000"),
 ];
 
 /// Servers of one database hold different numbers, else the second would wait for the first.
@@ -97,7 +98,7 @@ impl Server {
                 .map(|(_, value)| (*value).to_owned())
         })
         .unwrap();
-        let pool = tavernkeep::database::connect(&db.url, config.database_connections_max).await.unwrap();
+        let pool = connect_waiting(&db.url, config.database_connections_max, config.database_wait).await.unwrap();
         let instance = i64::from(INSTANCE.fetch_add(1, Ordering::Relaxed));
         let held = tavernkeep::database::hold_instance(&db.url, instance).await.unwrap();
         let endpoint =
@@ -142,7 +143,7 @@ impl Server {
     /// A user of the editor, and their password. Who has an account already comes with it.
     pub async fn user(&self, tenant: Uuid, email: &str, role: Role) -> String {
         let password = "a password nobody guesses";
-        let wanted = Wanted { tenant, email, name: None, role, password: Some(password), invite: false };
+        let wanted = UserRequest { tenant, email, name: None, role, password: Some(password), invite: false };
         let mut db = self.owner().await;
         if let Brought::Invited { .. } = operator::bring(&mut db, &wanted).await.unwrap() {
             let joined =
@@ -167,13 +168,11 @@ impl Server {
 
 /// Waits until something is so, as long as any machine needs.
 pub async fn until(what: &str, mut done: impl AsyncFnMut() -> bool) {
-    for _ in 0..2400 {
-        if done().await {
-            return;
-        }
+    let begun = Instant::now();
+    while !done().await {
+        assert!(begun.elapsed() < Duration::from_secs(300), "waited in vain for: {what}");
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
-    panic!("waited in vain for: {what}");
 }
 
 /// Asks again what a server was too busy for: on a slow machine it may say so, and has done nothing then.

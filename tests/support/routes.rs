@@ -60,6 +60,10 @@ impl Rows {
         ids.insert("srd", "weapons".to_owned());
         client.server.model.set_script(Script::replies([Reply::text(canary)]));
         ids.insert("turns", world.bob("player_alice", &format!("Have you heard of {canary}?")).await.expect(200).id());
+        let (reaction, reply) = reacted(client, &world, canary).await;
+        ids.insert("reactions", reaction);
+        ids.insert("replies", reply);
+        ids.insert("players", alice.clone());
         let session = json!({ "client_id": canary, "world_state": { "active_scene": { "id": "s", "name": canary } } });
         ids.insert("sessions", world.post("/sessions", session).await.expect(201).id());
         let fight =
@@ -89,6 +93,7 @@ impl Rows {
         ids.insert("reset", secret(client.post(&format!("{path}/reset"), json!({})).await.expect(200)));
         let invited = json!({ "email": address(), "name": canary, "role": "viewer" });
         ids.insert("invitation", secret(client.post("/v1/users", invited).await.expect(201)));
+        ids.insert("models", client.post("/v1/models", json!({ "name": canary })).await.expect(201).id());
         let key = json!({ "name": canary, "scopes": ["read"] });
         let key = client.post("/v1/api-keys", key).await.expect(201).id();
         ids.insert("keys", key.clone());
@@ -109,7 +114,7 @@ impl Rows {
             path.push_str(match part {
                 "{c}" => &self.campaign,
                 "{seq}" => &seq,
-                "{x}" => self.ids.get(kind).unwrap_or_else(|| panic!("Rows::make makes no row of {kind}")),
+                "{x}" | "{reply}" => self.ids.get(kind).unwrap_or_else(|| panic!("Rows::make makes no row of {kind}")),
                 part => part,
             });
             kind = part;
@@ -122,6 +127,15 @@ impl Rows {
         let last = route.path.rsplit('/').find(|part| !part.starts_with('{')).unwrap_or_default();
         match (route.method, last) {
             ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token" | "rotate" | "restore" | "reset") => json!({}),
+            ("POST", "ack" | "retry" | "test" | "regenerate" | "continue" | "choose") => json!({}),
+            ("POST", "greet") => json!({ "player_id": self.alice }),
+            ("PATCH", "turns") => json!({ "narrative": "Changed." }),
+            ("POST", "end") if route.path.contains("/reactions/") => json!({}),
+            ("POST", "actions") if !route.path.contains("/encounters/") => {
+                json!({ "player_id": self.alice, "type": "say", "text": "New." })
+            }
+            ("POST", "pray") => json!({ "player_id": self.alice, "message": "New." }),
+            ("POST", "rehearse") => json!({ "actions": [{ "player_id": self.alice, "type": "say" }] }),
             ("POST", "encounters") => json!({ "participants": [{ "id": "new", "hp": 5, "max_hp": 5 }] }),
             ("POST", "fork") => json!({ "name": "New" }),
             ("POST", "actions") => json!({ "action": "damage", "target_id": "goblin", "amount": 1 }),
@@ -133,7 +147,7 @@ impl Rows {
                 json!({ "email": format!("new-{}@example.org", uuid::Uuid::now_v7()), "role": "viewer" })
             }
             ("POST", "api-keys") => json!({ "name": "new", "scopes": ["read"] }),
-            ("POST", "campaigns" | "characters" | "npcs" | "scenes") => json!({ "name": "New" }),
+            ("POST", "campaigns" | "characters" | "npcs" | "scenes" | "models") => json!({ "name": "New" }),
             ("POST", "owners") => json!({ "name": "New", "monitored_aspect": "race", "associated_id": "elf" }),
             ("POST", "lore") => json!({ "title": "New", "scope": "global", "content": "New." }),
             ("POST", "bulk") => json!({ "ids": ["the_harbour"], "changes": { "tags": { "add": ["New"] } } }),
@@ -173,8 +187,8 @@ impl Rows {
             ("PATCH", "memories") => json!({ "text": "Changed." }),
             (
                 "PATCH",
-                "tenant" | "api-keys" | "campaigns" | "characters" | "encounters" | "npcs" | "owners" | "scenes"
-                | "users",
+                "tenant" | "api-keys" | "campaigns" | "characters" | "encounters" | "models" | "npcs" | "owners"
+                | "scenes" | "users",
             ) => {
                 json!({ "name": "Changed" })
             }
@@ -188,6 +202,32 @@ impl Rows {
         let request = if matches!(route.method, "GET" | "DELETE") { request } else { request.json(&self.body(route)) };
         client.send(request).await
     }
+}
+
+/// A reaction that failed too often, and a reply that waits.
+async fn reacted(client: &Client<'_>, world: &World<'_>, canary: &str) -> (String, String) {
+    client.server.model.set_script(Script::always(Reply::text(canary)));
+    let there = json!({ "location": "town_square" });
+    world.patch("/characters/player_alice", there).await.expect(200);
+    let act = json!({ "player_id": "player_alice", "type": "attack", "targets": ["innkeeper_bob"], "text": canary });
+    world.post("/actions", act).await.expect(202);
+    super::until("the reactions", async || world.get("/reactions?state=done").await.expect(200).items().len() == 2)
+        .await;
+    // The owner is heard everywhere.
+    let replies = world.get("/players/player_alice/replies").await.expect(200);
+    let of_owner = replies.items().iter().find(|reply| reply["entity"]["type"] == "owner").unwrap();
+    let reply = of_owner["id"].as_str().unwrap().to_owned();
+    // Where she is now, nobody notices her, nobody hears her prayers, and she does not hear the innkeeper: his reply is dropped here.
+    world.patch("/characters/player_alice", json!({ "location": "starting_room" })).await.expect(200);
+    let replies = world.get("/players/player_alice/replies").await.expect(200);
+    assert_eq!(replies.items().len(), 1);
+    let mut db = client.server.owner().await;
+    let dead = "UPDATE reaction SET state = 'dead', error = '{\"code\": \"lost\", \"message\": \"Gone.\"}' WHERE tenant_id = $1 AND entity_kind = 'npc' RETURNING id::text";
+    let row = sqlx::query(dead).bind(client.tenant).fetch_one(&mut db).await.unwrap();
+    // Nothing reacts by itself from here on.
+    let rest = "UPDATE significance SET cooldown_until = now() + interval '1 day' WHERE tenant_id = $1";
+    sqlx::query(rest).bind(client.tenant).execute(&mut db).await.unwrap();
+    (row.get(0), reply)
 }
 
 /// How many rows each tenant table holds. The journal is among them: no change of the world leaves the counts as they

@@ -1,9 +1,11 @@
-//! A stream of server-sent events, read event by event.
+//! A stream of server-sent events, read event by event. Each event is compared with what `openapi.yaml` says of its stream.
 
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::{error::Elapsed, timeout};
+
+use super::contract;
 
 /// One event as it was sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +63,10 @@ impl Events {
                 let event = String::from_utf8(event).unwrap();
                 let field = |name: &str| event.lines().find_map(|l| l.strip_prefix(name)).map(str::to_owned);
                 if let (Some(name), Some(id), Some(data)) = (field("event: "), field("id: "), field("data: ")) {
-                    return Ok(Some(Event { name, id, data: serde_json::from_str(&data).unwrap() }));
+                    let data: Value = serde_json::from_str(&data).unwrap();
+                    let path = self.response.url().path();
+                    contract::check_event(path, &name, &data).unwrap_or_else(|wrong| panic!("{wrong}"));
+                    return Ok(Some(Event { name, id, data }));
                 }
             }
             let Ok(Some(chunk)) = timeout(patience, self.response.chunk()).await? else { return Ok(None) };

@@ -57,6 +57,12 @@ impl<'a> World<'a> {
         })
     }
 
+    /// Lets owners remember and tell without paying, for tests that are about something else.
+    pub async fn free_of_charge(&self) {
+        let prices = json!({ "OWNER_memorize": 0, "OWNER_memorize_dependables": 0 });
+        self.patch("", json!({ "settings": { "tool_prices": prices } })).await.expect(200);
+    }
+
     /// A path below the campaign.
     pub fn path(&self, rest: &str) -> String {
         format!("/v1/campaigns/{}{rest}", self.slug)

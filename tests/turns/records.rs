@@ -208,7 +208,7 @@ async fn usage_is_summed_and_priced() {
     assert_eq!(campaigns.items().len(), 3);
     assert_eq!(tenant.get("/v1/usage?group_by=day").await.expect(200).items()[0]["turns"], 3);
     assert!(tenant.get("/v1/usage?from=2020-01-01&to=2020-01-02").await.expect(200).items().is_empty());
-    tenant.get("/v1/usage?group_by=player").await.problem(400, "bad_request");
+    tenant.get("/v1/usage?group_by=entity").await.problem(400, "bad_request");
     // The ledger is the tenant's own.
     assert!(server.tenant("rival").await.get("/v1/usage").await.expect(200).items().is_empty());
 }

@@ -21,6 +21,17 @@ async fn ai_can_be_switched_off() {
     let rival = server.tenant("rival").await;
     rival.world().await.bob("player_alice", "Hello").await.expect(200);
     tenant.patch("/v1/tenant", json!({ "settings": { "features": { "llm": true } } })).await.expect(200);
+    // Beside `settings` they are read as well, and twice they are refused.
+    tenant.patch("/v1/tenant", json!({ "features": { "llm": true } })).await.expect(200);
+    for (name, settings) in
+        [("features", json!({ "features": null })), ("llm", json!({ "llm": {} })), ("llm", json!(null))]
+    {
+        let twice = json!({ "settings": settings, name: [null] });
+        assert_eq!(
+            tenant.patch("/v1/tenant", twice).await.problem(422, "validation_failed").pointers(),
+            [format!("/{name}")]
+        );
+    }
     world.bob("player_alice", "Hello").await.expect(200);
     assert_eq!(turns(&world).await.len(), 2);
 }

@@ -199,3 +199,40 @@ async fn a_tool_is_called_once_per_key_and_within_its_world() {
     let stranger = server.tenant("rival").await;
     stranger.post(&path, call).await.problem(404, "not_found");
 }
+
+/// While a batch of calls holds its turn, nobody can renew the turn's lease. A long batch must not leave one that has expired: the
+/// sweeper would take the turn for abandoned as soon as the batch is committed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_batch_renews_the_lease_of_its_turn() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut db = server.owner().await;
+    // Each memory takes a while, and at the commit the lease is written down. Before that it expires, as if it had taken longer.
+    sqlx::raw_sql(
+        "CREATE TABLE lease_at_commit (seconds_left float8); GRANT ALL ON lease_at_commit TO tavernkeep_app;
+         CREATE FUNCTION is_slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             PERFORM pg_sleep(2);
+             UPDATE turn SET lease_until = now() - interval '1 minute';
+             RETURN NULL;
+         END $$;
+         CREATE FUNCTION at_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             INSERT INTO lease_at_commit SELECT extract(epoch FROM lease_until - clock_timestamp()) FROM turn;
+             RETURN NULL;
+         END $$;
+         CREATE TRIGGER is_slow AFTER INSERT ON memory FOR EACH ROW EXECUTE FUNCTION is_slow();
+         CREATE CONSTRAINT TRIGGER at_commit AFTER INSERT ON memory INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION at_commit();",
+    )
+    .execute(&mut db)
+    .await
+    .unwrap();
+    let three =
+        remember("One.").with_tool("NPC_memorize", arguments("Two.")).with_tool("NPC_memorize", arguments("Three."));
+    server.model.set_script(Script::replies([three, Reply::text("Done.")]));
+    let turn = world.bob("player_alice", "I pay.").await.expect(200);
+    assert_eq!((&turn.body["status"], learnt(&world).await.len()), (&json!("succeeded"), 3));
+    let left: Vec<f64> =
+        sqlx::query_scalar("SELECT seconds_left FROM lease_at_commit").fetch_all(&mut db).await.unwrap();
+    assert_eq!(left.len(), 3, "{left:?}");
+    assert!(left.iter().all(|seconds| *seconds > 10.0), "{left:?}");
+}

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor, Row};
 
 use super::{always, turns, until};
-use crate::support::{Client, Server, World, sse::Events};
+use crate::support::{Client, Server, World, patiently, sse::Events};
 
 /// Transactions of a test's own database, as PostgreSQL counts them: those of whoever is connected, but for this one.
 async fn transactions(server: &Server) -> i64 {
@@ -56,8 +56,10 @@ async fn busy(server: &Server, world: &World<'_>, npcs: usize) {
 
 async fn later(client: &Client<'_>, world: &World<'_>, npc: &str) -> Value {
     let body = json!({ "player_id": "player_alice", "action": "Hello.", "on_busy": "queue" });
-    let request = client.request(reqwest::Method::POST, &world.path(&format!("/npcs/{npc}/turns")));
-    client.send(request.header("prefer", "respond-async").json(&body)).await.expect(202).body
+    let path = world.path(&format!("/npcs/{npc}/turns"));
+    let ask =
+        || client.send(client.request(reqwest::Method::POST, &path).header("prefer", "respond-async").json(&body));
+    patiently(ask).await.expect(202).body
 }
 
 /// Sixty-four turns that wait, each behind another server's, cost a few statements a second, as two do.

@@ -21,7 +21,7 @@ async fn it_shows_the_prompt_and_why_each_entry_is_in_or_out() {
     browser.choose("#player", "player_alice").await;
     browser.write("#action", "I ask about the harbour.").await;
     browser.click(".lab button").await;
-    browser.sees("#why summary", "more are out").await;
+    browser.sees("#why summary", "Other entries that are out").await;
     browser.js("document.querySelector('#why details').open = true").await;
     browser.sees("#why details", "keyword: none of its keys was met").await;
     browser.sees("#why details", "about the location harbour, which concerns nobody here").await;
@@ -139,4 +139,56 @@ async fn an_edit_that_was_saved_by_itself_is_looked_at_too() {
     browser.sees("#draft", "The Reach is a cold sea.").await;
     browser.sees("#draft", "The Reach is warm now.").await;
     assert_eq!(world.get("/lore/the_reach").await.body["content"], "The Reach is warm now.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_are_compared_with_parameters_that_are_not_saved() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    for slug in ["cold", "warm"] {
+        let parameters = json!({ "temperature": 0.1, "seed": 7 });
+        let profile = json!({ "slug": slug, "name": slug, "parameters": parameters });
+        acme.post("/v1/models", profile).await.expect(201);
+    }
+    let Some(browser) = signed_in(&acme, Role::Editor).await else { return };
+    go(&browser, &acme, "lab?entity=npc:innkeeper_bob&player=player_alice&action=I%20knock.").await;
+    browser.js("document.querySelector('#trial').open = true").await;
+    for value in ["", "cold", "warm"] {
+        browser.click(&format!("input[name=profile][value='{value}']")).await;
+    }
+    browser.write("#parameters", "{\"temperature\": 9}").await;
+    browser.click("button[formaction$='/ask']").await;
+    browser.sees("main .alert", "must be from 0 to 2").await;
+    assert_eq!(server.model.requests().len(), 0);
+    browser.write("#parameters", "{\"temperature\": 1.25, \"seed\": null}").await;
+    server.model.set_script(Script::replies([Reply::text("One."), Reply::text("Two."), Reply::text("Three.")]));
+    let before = counts(&server).await;
+    browser.click("button[formaction$='/ask']").await;
+    browser.until("three answers", "return document.querySelectorAll('#said .side').length === 3").await;
+    browser.sees("#said", "the usual model").await;
+    for text in ["One.", "Two.", "Three.", "cold", "warm"] {
+        browser.sees("#said", text).await;
+    }
+    picture(&browser, "lab-sides").await;
+    is_sound(&browser).await;
+    let requests = server.model.requests();
+    assert!(
+        requests.iter().all(|request| request["temperature"] == 1.25 && request.get("seed").is_none()),
+        "{requests:?}"
+    );
+    let mut after = counts(&server).await;
+    assert_eq!(after.insert("usage_entry".to_owned(), before["usage_entry"]), Some(before["usage_entry"] + 3));
+    assert_eq!(after, before);
+    assert_eq!(acme.get("/v1/models/warm").await.expect(200).body["parameters"]["temperature"], 0.1);
+    // The request to copy is the one that a turn would send.
+    let path = browser.js("return document.querySelector(\"a[href*='request.json']\").getAttribute('href')").await;
+    browser.goto(&format!("{}{}", server.url, path.as_str().unwrap())).await;
+    let copied = browser.js("return document.body.textContent").await;
+    let copied: serde_json::Value = serde_json::from_str(copied.as_str().unwrap()).unwrap();
+    server.model.set_script(Script::replies([Reply::text("Four.")]));
+    world.bob("player_alice", "I knock.").await.expect(200);
+    let mut sent = server.model.requests().pop().unwrap();
+    sent.as_object_mut().unwrap().remove("prompt_cache_key");
+    assert_eq!(copied, sent);
 }

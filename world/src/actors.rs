@@ -15,12 +15,12 @@ use edge::http::resource::{Place, Ref};
 
 /// The actors that exist among those a request names, by id and by slug.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct ActorIndex {
     ids: HashSet<Uuid>,
     by_slug: HashMap<String, Uuid>,
 }
 
-impl Known {
+impl ActorIndex {
     /// Looks up actors of the given kinds by id or slug. One statement, or none if `names` is empty.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Known {
 /// `validation_failed` with `unknown_reference` for each unknown name.
 pub async fn resolve(place: &Place<'_>, pointer: &str, names: &[String], kinds: &[&str]) -> Result<Vec<Uuid>> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    Known::look(place, &names, kinds).await?.ids(pointer, &names, kinds)
+    ActorIndex::look(place, &names, kinds).await?.ids(pointer, &names, kinds)
 }
 
 /// The slugs and kinds of a campaign's first 1,000 actors, for pages that offer a choice. One statement.
@@ -189,8 +189,9 @@ pub async fn may_be_forgotten(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Res
 /// The most references that an error lists.
 const REFERENCES_NAMED_MAX: i64 = 100;
 
-/// Checks a list of tools: its length and the form of the names. Whether a tool exists is checked when it is called, so
-/// a world can name tools that a later version of the server will have.
+/// Checks a list of tools: its length and the form of the names. A list that is written over the API may name only
+/// tools that exist (`Above::check_tools`). A list in a file may name others, because a later version of the server may
+/// have them.
 pub fn tool_refs(tools: &[ToolRef], _: &()) -> garde::Result {
     if tools.len() > 100 {
         return Err(garde::Error::new("must have at most 100 tools"));
@@ -206,8 +207,54 @@ pub fn tool_refs(tools: &[ToolRef], _: &()) -> garde::Result {
     Ok(())
 }
 
-/// The default of how much must happen before an entity reacts by itself.
+/// Checks the model profile that an NPC or owner names. A slug without a profile is accepted if an NPC or owner of the campaign already
+/// has it, so that imported rows can be changed. One statement, or none without a slug.
+///
+/// # Errors
+/// `validation_failed` at `/model`.
+pub async fn model_exists(place: &Place<'_>, slug: Option<&str>) -> Result<()> {
+    let Some(slug) = slug else { return Ok(()) };
+    let row = sqlx::query(
+        "SELECT EXISTS (SELECT FROM model_profile p WHERE p.tenant_id = $1 AND p.slug = $3 FOR KEY SHARE) \
+           OR EXISTS (SELECT FROM npc n WHERE n.tenant_id = $1 AND n.model = $3 AND n.campaign_id = $2) \
+           OR EXISTS (SELECT FROM owner o WHERE o.tenant_id = $1 AND o.model = $3 AND o.campaign_id = $2) AS is_known",
+    )
+    .bind(place.tx.tenant())
+    .bind(place.campaign)
+    .bind(slug)
+    .fetch_one(&mut *place.tx.connection().await)
+    .await?;
+    if row.read("is_known")? {
+        return Ok(());
+    }
+    Err(Error::invalid("/model", "unknown_reference", format!("There is no model profile `{slug}`.")))
+}
+
+/// The default `reaction_threshold`: the score at which an entity reacts by itself.
 #[must_use]
 pub fn threshold() -> i32 {
     10
+}
+
+/// An actor of these kinds, by id or slug. Takes one statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn find(tx: &TenantTx, campaign: Uuid, kinds: &[&str], name: &str) -> Result<Option<Uuid>> {
+    let (id, slug) = match Ref::parse(name) {
+        Ref::Id(id) => (Some(id), None),
+        Ref::Slug(slug) => (None, Some(slug)),
+    };
+    let row = sqlx::query(
+        "SELECT actor_id FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND kind = ANY ($3) \
+         AND (actor_id = $4 OR slug = $5)",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(kinds)
+    .bind(id)
+    .bind(slug)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    row.map(|row| row.read("actor_id")).transpose()
 }

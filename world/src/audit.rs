@@ -36,7 +36,7 @@ pub struct Filter {
 }
 
 /// One change.
-pub struct Entry {
+pub struct AuditEntry {
     pub seq: i64,
     pub at: OffsetDateTime,
     pub table: String,
@@ -63,7 +63,7 @@ pub struct Changed {
 
 /// A page of the audit log.
 pub struct Page {
-    pub entries: Vec<Entry>,
+    pub entries: Vec<AuditEntry>,
     /// Where the next page begins, if there is more.
     pub before: Option<i64>,
 }
@@ -109,13 +109,13 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter) -> Result<Page
     Ok(Page { entries, before })
 }
 
-fn entry(row: &PgRow) -> Result<Entry> {
+fn entry(row: &PgRow) -> Result<AuditEntry> {
     let (before, after): (Option<Value>, Option<Value>) = (row.read("before")?, row.read("after")?);
     let label = |row: &Option<Value>| {
         let named = ["name", "title", "text", "content"].iter().find_map(|column| row.as_ref()?.get(column)?.as_str());
         named.map(|name| name.chars().take(80).collect::<String>())
     };
-    Ok(Entry {
+    Ok(AuditEntry {
         seq: row.read("seq")?,
         at: row.read("at")?,
         table: row.read("table_name")?,

@@ -15,7 +15,7 @@ use sqlx::AssertSqlSafe;
 use time::OffsetDateTime;
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, timeout},
+    time::{Instant, timeout},
 };
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -25,7 +25,10 @@ use base::{
     error::{Code, Error, Result},
     stored::{self, Columns},
 };
-use db::tenancy::TenantTx;
+use db::{
+    retry::{Tries, UNASKED},
+    tenancy::TenantTx,
+};
 use edge::{
     caller::{Caller, keys},
     http::{
@@ -38,9 +41,6 @@ use edge::{
 
 /// How often a stream checks that its credential is still valid.
 const LOOK_AGAIN: Duration = Duration::from_secs(4);
-/// How often a stream retries while the database is unavailable, and the pause between the retries.
-const UNAVAILABLE_TRIES: u32 = 8;
-const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// How long one stream of changes lasts.
 const FOLLOWED_FOR: Duration = Duration::from_secs(600);
 const COME_BACK_AFTER: Duration = Duration::from_secs(1);
@@ -86,8 +86,18 @@ pub struct Changes {
 }
 
 /// Columns for internal bookkeeping, which are never shown outside.
-const HIDDEN: [&str; 8] =
-    ["tenant_id", "search", "associated_key", "prompt_text", "window_start", "told_as", "influence_at", "removed_at"];
+const HIDDEN: [&str; 10] = [
+    "tenant_id",
+    "search",
+    "associated_key",
+    "location_key",
+    "prompt_text",
+    "window_start",
+    "told_as",
+    "influence_at",
+    "removed_at",
+    "messages",
+];
 
 /// Columns that mean nothing to a person who reads what changed.
 const BOOKKEEPING: [&str; 5] = ["id", "campaign_id", "version", "updated_at", "created_at"];
@@ -220,13 +230,11 @@ struct Follower {
 impl Follower {
     /// [`Follower::next`], retried while the database is unavailable.
     async fn next_if_it_can_be_had(&mut self) -> Result<Option<Bytes>> {
-        let mut tries_left = UNAVAILABLE_TRIES;
+        // The time starts at the first error. Until then the stream may have waited for hours.
+        let mut tries = None;
         loop {
             match self.next().await {
-                Err(error) if error.code == Code::Unavailable && tries_left > 0 => {
-                    tries_left -= 1;
-                    sleep(TRY_AGAIN).await;
-                }
+                Err(error) if tries.get_or_insert_with(|| Tries::with(UNASKED)).wait_to_retry(&error).await => {}
                 result => return result,
             }
         }
@@ -321,7 +329,7 @@ pub fn in_utc(column: &str, value: &mut serde_json::Value) {
 }
 
 fn change(row: &sqlx::postgres::PgRow) -> Result<Change> {
-    let shown = |name: &str| -> Result<_> {
+    let row_image = |name: &str| -> Result<_> {
         let mut value: Option<serde_json::Value> = row.read(name)?;
         if let Some(serde_json::Value::Object(members)) = &mut value {
             members.retain(|key, _| !is_hidden(key));
@@ -336,8 +344,8 @@ fn change(row: &sqlx::postgres::PgRow) -> Result<Change> {
         table: row.read("table_name")?,
         id: row.read("row_id")?,
         op: row.read("op")?,
-        before: shown("before")?,
-        after: shown("after")?,
+        before: row_image("before")?,
+        after: row_image("after")?,
         origin: row.read("origin")?,
         actor: row.read("key_id")?,
         user_id: row.read("user_id")?,

@@ -47,7 +47,7 @@ impl Playing {
     /// The AI's role and, if it plays a character, that character. Each of these has its own conversation and cursor, so that a
     /// player's AI never sees the game master's. The same as the database's `told_as`.
     #[must_use]
-    pub fn told_as(&self) -> String {
+    pub fn conversation_key(&self) -> String {
         match (self.role, self.player) {
             (Role::Gm, _) => "gm".to_owned(),
             (Role::Assistant, _) => "assistant".to_owned(),

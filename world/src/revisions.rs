@@ -84,6 +84,7 @@ pub struct RevisionParams {
     #[param(minimum = 1, maximum = 200, default = 50)]
     pub limit: i64,
     /// Only revisions before this number.
+    #[param(minimum = 1)]
     pub before: Option<i64>,
 }
 
@@ -444,6 +445,31 @@ pub async fn at_version<R: Resource>(
     Ok(row.and_then(|row| R::Model::from_query_result(&row.into(), "").ok()))
 }
 
+/// A row's columns at a version, if the journal still has them. One statement.
+///
+/// # Errors
+/// Database errors.
+pub async fn columns_at_version(
+    tx: &TenantTx,
+    campaign: Uuid,
+    table: &str,
+    id: Uuid,
+    version: i64,
+) -> Result<Option<Map<String, Value>>> {
+    let row = sqlx::query(
+        "SELECT after FROM journal WHERE tenant_id = $1 AND row_id = $2 AND campaign_id = $3 AND table_name = $4 \
+           AND (after ->> 'version')::bigint = $5 AND redacted_at IS NULL ORDER BY seq DESC LIMIT 1",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(campaign)
+    .bind(table)
+    .bind(version)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    row.map(|row| Ok(row.read::<sqlx::types::Json<Map<String, Value>>>("after")?.0)).transpose()
+}
+
 /// A row that was deleted and has not come back.
 #[derive(Clone, Debug)]
 pub struct Deleted {
@@ -510,7 +536,7 @@ macro_rules! revision_routes {
             responses((status = 200, description = "Its state after the restore", body = $view), (status = "default", body = base::error::Problem)),
         )]
         #[post($restore)]
-        /// Restores it to its state after a revision. A deleted one comes back.
+        /// Restores a row to its state after a revision. A deleted row comes back.
         pub async fn restore(
             app: actix_web::web::Data<edge::state::Edge>, caller: edge::caller::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String, i64)>, body: edge::http::Body<edge::http::NoBody>,

@@ -74,11 +74,13 @@ pub struct Person {
     pub id: Uuid,
     pub slug: String,
     pub name: String,
+    /// Whether it has a greeting for the player, because their conversation has not begun.
+    pub greets: bool,
 }
 
 impl Person {
     fn of(row: &PgRow) -> Result<Self> {
-        Ok(Self { id: row.read("id")?, slug: row.read("slug")?, name: row.read("name")? })
+        Ok(Self { id: row.read("id")?, slug: row.read("slug")?, name: row.read("name")?, greets: row.read("greets")? })
     }
 }
 
@@ -105,11 +107,12 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
         .await?
         .ok_or_else(|| Error::not_found("character"))?;
     let places = match row.read::<Option<&str>>("location")? {
-        Some(place) => Some(npcs::place::written(tx, campaign, place).await?),
+        Some(place) => Some(npcs::place::spellings(tx, campaign, place).await?),
         None => None,
     };
     let rows = sqlx::query(
-        "SELECT id, slug, name FROM npc WHERE tenant_id = $1 AND campaign_id = $2 \
+        "SELECT id, slug, name, greetings <> '[]' AND NOT EXISTS (SELECT FROM message m WHERE m.tenant_id = $1 AND m.entity_id = npc.id \
+             AND m.player_id = $5 AND m.turn_id IS NOT NULL) AS greets FROM npc WHERE tenant_id = $1 AND campaign_id = $2 \
            AND ($3::text[] IS NULL OR location = ANY ($3) OR location IS NULL) \
          ORDER BY location IS NULL, name, id LIMIT $4",
     )
@@ -117,6 +120,7 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
     .bind(campaign)
     .bind(places)
     .bind(PEOPLE_MAX)
+    .bind(player)
     .fetch_all(&mut *tx.connection().await)
     .await?;
     Ok(Company { npcs: stored::each(&rows, Person::of), fights: row.read("fights")? })
@@ -128,7 +132,7 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
 /// Database errors.
 pub async fn characters(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Person>> {
     let rows = sqlx::query(
-        "SELECT id, slug, name FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name, id LIMIT $3",
+        "SELECT id, slug, name, false AS greets FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name, id LIMIT $3",
     )
     .bind(tx.tenant())
     .bind(campaign)

@@ -12,7 +12,10 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::frontends::{frames::Frame, hub::Connection, outbox::Close};
-use crate::turns::state::TurnState;
+use crate::{
+    reactions::replies::{self, ReplyView},
+    turns::state::TurnState,
+};
 use base::{error::Result, stored::Columns};
 use db::{feeds::Feed, tenancy::TenantTx};
 use edge::http::budget;
@@ -89,14 +92,62 @@ async fn tell(app: &TurnState, feed: Feed, after: i64, end: i64) -> Result<i64> 
             room.iter().filter(its_own).try_for_each(|connection| close(connection, row))?;
             continue;
         }
-        for connection in room.iter() {
-            if is_for(connection, row)? {
-                connection.outbox.send(frame(row)?);
+        let id = (feed.1, row.read("row_id")?);
+        let announced = match row.read::<&str>("table_name")? {
+            "reply" => announce_one(app, &room, id).await,
+            "character" => announce_waiting(app, &room, id).await,
+            _ => {
+                for connection in room.iter() {
+                    if is_for(connection, row)? {
+                        connection.outbox.send(frame(row)?);
+                    }
+                }
+                Ok(())
             }
+        };
+        // After such an error the rest of these changes is still sent, and nothing twice. The reply stays on the player's list.
+        if let Err(error) = announced {
+            tracing::warn!(%error, "could not tell frontends of a reply");
         }
     }
     let whole = !budget::is_cut(&rows) && rows.len() < usize::try_from(ROWS_MAX).unwrap_or(usize::MAX);
     rows.last().filter(|_| !whole).map_or(Ok(end), |row| row.read("seq"))
+}
+
+/// Tells frontends that an NPC or owner has something to say to a player, if the player can hear it now.
+async fn announce_one(app: &TurnState, room: &[Arc<Connection>], (campaign, reply): (Uuid, Uuid)) -> Result<()> {
+    let Some(connection) = room.first() else { return Ok(()) };
+    let reply = replies::one(app, &connection.caller(), campaign, reply).await?;
+    reply.iter().for_each(|reply| send_reply(room, reply));
+    Ok(())
+}
+
+/// Tells frontends what waits for a player at the location to which the character has come.
+async fn announce_waiting(app: &TurnState, room: &[Arc<Connection>], (campaign, player): (Uuid, Uuid)) -> Result<()> {
+    let Some(connection) = room.first() else { return Ok(()) };
+    let waiting = replies::peek(app, &connection.caller(), campaign, player).await?;
+    waiting.iter().for_each(|reply| send_reply(room, reply));
+    Ok(())
+}
+
+/// Tells a new connection what waits for its player.
+///
+/// # Errors
+/// Database errors.
+pub async fn welcome(app: &TurnState, connection: &Arc<Connection>) -> Result<()> {
+    let Some(player) = connection.session.player else { return Ok(()) };
+    announce_waiting(app, std::slice::from_ref(connection), (connection.session.campaign, player)).await
+}
+
+/// Sends a reply to the frontends of the game master, and to those of its player.
+fn send_reply(room: &[Arc<Connection>], reply: &ReplyView) {
+    let is_for = |connection: &&Arc<Connection>| match connection.reader().role {
+        Role::Gm | Role::Assistant => true,
+        Role::Player => connection.reader().player == Some(reply.conditions.player_id),
+    };
+    for connection in room.iter().filter(is_for) {
+        connection.outbox.send(Frame::new("reply", None, &json!({ "reply": reply })));
+    }
 }
 
 /// Ends a connection whose session was deleted, or is no longer what `connected` said.
@@ -133,6 +184,8 @@ async fn read(app: &TurnState, feed: Feed, window: (i64, i64), players: &BTreeSe
          FROM (SELECT seq, table_name, row_id, op, CASE op WHEN 'delete' THEN before ELSE after END AS message FROM journal \
                WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND seq <= $4 \
                  AND (table_name = 'message' AND op IN ('insert', 'delete') OR table_name = 'session' AND op <> 'insert' \
+                   OR table_name = 'reply' AND op = 'insert' \
+                   OR table_name = 'character' AND op = 'update' AND before ->> 'location' IS DISTINCT FROM after ->> 'location' \
                    OR table_name = 'campaign' AND op = 'delete')) n \
          WHERE n.table_name <> 'message' OR n.message ->> 'content' <> '' AND n.message ->> 'author' <> 'system' \
          ORDER BY n.seq LIMIT {ROWS_MAX}"

@@ -1,5 +1,5 @@
-//! What a frontend reports over REST: the world as it has it, and the events at its table. Somebody else may send these
-//! too; then the session's own frontend is told.
+//! What a frontend reports over REST: its world state, and the events at its table. If somebody else sends these, the
+//! session's own frontend is told.
 
 use actix_web::{post, put, web};
 use serde::{Deserialize, Serialize};

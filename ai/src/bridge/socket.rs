@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{
     connect::{Connected, Refusal, Upgrade, connect, may_connect},
-    incoming,
+    incoming, pushes,
 };
 use crate::frontends::{
     frames::{Frame, Incoming},
@@ -82,6 +82,9 @@ pub async fn run(
         session,
         queue,
     ));
+    if let Err(error) = pushes::welcome(&app, &connection).await {
+        tracing::warn!(%error, "could not tell a frontend which replies wait");
+    }
     read(&app, &connection, &mut stream, pongs).await;
     app.hub.remove(&connection);
     if let Err(error) = Box::pin(mail::unregister(&app, &connection)).await {
@@ -257,7 +260,7 @@ async fn write(
                 () = outbox.ended() => break,
             },
             _ = beats.tick() => {
-                if connection.heard().elapsed() >= ping * 3 {
+                if connection.last_heard().elapsed() >= ping * 3 {
                     outbox.close(Close::Silent);
                     break;
                 }
@@ -280,7 +283,7 @@ async fn write(
 }
 
 async fn put(session: &mut actix_ws::Session, connection: &Connection, frame: Frame) {
-    connection.outbox.taken(&frame);
+    connection.outbox.note_removal(&frame);
     metrics::BRIDGE_FRAMES.with_label_values(&["out", frame.kind]).inc();
     match timeout(WRITE_TIMEOUT, session.text(frame.text)).await {
         Ok(Ok(())) => {}

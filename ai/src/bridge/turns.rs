@@ -53,7 +53,7 @@ fn begin(app: &web::Data<TurnState>, caller: &Caller, connection: &Connection, f
     };
     let input = read().map_err(|error| error.below("/data"))?;
     let session = &connection.session;
-    let job: GmJob = input.job(app, caller, session.campaign.to_string(), session.id, None);
+    let job: GmJob = input.job(session.campaign.to_string(), session.id, None);
     let run =
         async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| gm::run(&app, &caller, &job, &asker).await;
     start(app, caller, true, run)

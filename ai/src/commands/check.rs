@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{AtOnce, CommandCx, CommandSpec, Done, call};
+use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec, call};
 use base::error::{Error, Result};
 use world::{
+    encounters::stand::Stand,
     messages::service::{self as messages, NewMessage, RollFacts},
     rules::{
         answers::ResolvedOutcome,
@@ -55,20 +56,21 @@ impl CommandSpec for Check {
 }
 
 impl AtOnce for Check {
-    async fn run(cx: &CommandCx<'_>, arguments: Arguments) -> Result<Done> {
+    async fn run(cx: &CommandCx<'_>, arguments: Arguments) -> Result<CommandOutcome> {
         let Arguments { ability, skill, dc, advantage } = arguments;
         checked(cx, skill, ability, dc.0, advantage).await
     }
 }
 
-/// Makes a check with the tool for it, and writes the message for the table.
+/// Makes a check with the tool for it, and writes the message for the table. If the character is in a fight, the check happens
+/// there: in the character's turn, and it takes the action.
 pub(super) async fn checked(
     cx: &CommandCx<'_>,
     skill: Option<SkillName>,
     ability: Option<AbilityName>,
     dc: i32,
     advantage: Advantage,
-) -> Result<Done> {
+) -> Result<CommandOutcome> {
     let mut arguments = Map::from_iter([("dc".to_owned(), json!(dc)), ("advantage".to_owned(), json!(advantage))]);
     if let Some(ability) = ability {
         arguments.insert("ability".to_owned(), json!(ability.0.name()));
@@ -80,15 +82,22 @@ pub(super) async fn checked(
         }
         None => "resolve_ability_check",
     };
+    let stand = Stand::of(cx.tx().await?, cx.campaign, cx.player).await?;
+    if let Some(stand) = &stand {
+        arguments.insert("encounter_id".to_owned(), json!(stand.fight.id));
+    }
     let arguments = Value::Object(arguments);
-    let result = cx.tool(tool, arguments.clone()).await?;
-    let (message, told) = told(&result, cx.name, |kind, content| cx.tell(kind, content));
-    let done = Done::public(cx, Type::Roll, result, message);
-    Ok(Done { messages: vec![told], call: Some(call(tool, arguments, &done.result)), ..done })
+    let result = match &stand {
+        Some(stand) => cx.tool_in(stand, tool, arguments.clone()).await?,
+        None => cx.tool(tool, arguments.clone()).await?,
+    };
+    let (message, told) = sentence_and_message(&result, cx.name, |kind, content| cx.tell(kind, content));
+    let done = CommandOutcome::public(cx, Type::Roll, result, message);
+    Ok(CommandOutcome { messages: vec![told], call: Some(call(tool, arguments, &done.result)), ..done })
 }
 
 /// The result as a sentence and as a message for the table, which is a roll if dice were rolled.
-pub(super) fn told(
+pub(super) fn sentence_and_message(
     outcome: &Value,
     name: &str,
     message: impl FnOnce(Type, String) -> NewMessage,

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CommandSpec, Visibility, check::told, http::CommandView};
+use super::{CommandSpec, Visibility, check::sentence_and_message, http::CommandView};
 use crate::turns::rules::{Resolution, Teller};
 use base::error::{Error, Result};
 use edge::http::Reply;
@@ -56,7 +56,7 @@ pub fn spoken(resolution: &Resolution, teller: &Teller<'_>) -> (String, Vec<NewM
         // The fight has told it already.
         Some(sentence) => (sentence.clone(), None),
         None => {
-            let (sentence, decided) = told(&resolution.parsed, teller.name, message);
+            let (sentence, decided) = sentence_and_message(&resolution.parsed, teller.name, message);
             (sentence, Some(decided))
         }
     };

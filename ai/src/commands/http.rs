@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     REGISTRY, Visibility,
-    service::{Wanted, give},
+    service::{CommandRequest, give},
 };
 use crate::turns::{
     start::{Asker, Wish, respond},
@@ -42,6 +42,7 @@ pub struct CommandInput {
     scene_id: Option<String>,
     /// A frontend's channel, instead of `scene_id`. The scene of this channel is used, and created if it does not exist.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     channel: Option<String>,
 }
@@ -119,7 +120,7 @@ pub async fn command(
     let command = super::find(&name).ok_or_else(|| Error::not_found("command"))?;
     validate::check(&body.value)?;
     let CommandInput { player_id, arguments, scene_id, channel } = body.value;
-    let wanted = Wanted {
+    let wanted = CommandRequest {
         campaign: campaign.clone(),
         player: player_id,
         arguments,

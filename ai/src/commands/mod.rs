@@ -32,13 +32,15 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    tools::{self, ActorKind, Schemas, ToolCx, Work},
-    turns::{CallStatus, ToolCall},
+    tools::{self, ActorKind, Schemas, Tool, ToolCx, Work},
+    turns::{CallStatus, ToolCall, rules::fight},
 };
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::caller::{Caller, Scope};
-use world::{messages::service::NewMessage, playing::Reader, rules::answers::ResolvedOutcome};
+use world::{
+    encounters::stand::Stand, messages::service::NewMessage, playing::Reader, rules::answers::ResolvedOutcome,
+};
 
 /// The context of a command: who gives it, and where.
 pub struct CommandCx<'a> {
@@ -78,8 +80,16 @@ impl CommandCx<'_> {
 
     /// Runs a tool as the acting character. The result has only what everyone may read.
     async fn tool(&self, name: &str, arguments: Value) -> Result<Value> {
-        let tool = tools::find(name).ok_or_else(|| Error::internal("a command's tool is missing"))?;
-        let cx = ToolCx {
+        found(name)?.run(&self.as_character(), arguments).await
+    }
+
+    /// Runs a tool as the acting character, in the fight in which it stands.
+    async fn tool_in(&self, stand: &Stand, name: &str, arguments: Value) -> Result<Value> {
+        fight::run(stand, &self.as_character(), found(name)?, arguments).await
+    }
+
+    fn as_character(&self) -> ToolCx<'_> {
+        ToolCx {
             effects: None,
             work: self.work,
             campaign: self.campaign,
@@ -89,16 +99,21 @@ impl CommandCx<'_> {
             session: None,
             reader: Reader { role: entity::session::Role::Player, player: Some(self.player) },
             turn: self.turn,
+            is_command: true,
             key: self.caller.author(),
             dice: None,
             heard: None,
             hand: None,
+            earlier: None,
             preview: false,
             apply: false,
             rows_max: self.caller.tenant.limits.rows_per_kind,
-        };
-        tool.run(&cx, arguments).await
+        }
     }
+}
+
+fn found(tool: &str) -> Result<&'static Tool> {
+    tools::find(tool).ok_or_else(|| Error::internal("a command's tool is missing"))
 }
 
 /// Who sees the result of a command.
@@ -112,7 +127,7 @@ pub enum Visibility {
 }
 
 /// The result of a command.
-pub struct Done {
+pub struct CommandOutcome {
     pub visibility: Visibility,
     pub result: Value,
     /// A sentence for people.
@@ -123,7 +138,7 @@ pub struct Done {
     pub call: Option<ToolCall>,
 }
 
-impl Done {
+impl CommandOutcome {
     /// A result that only the caller sees.
     fn ephemeral(result: Value, message: String) -> Self {
         Self { visibility: Visibility::Ephemeral, result, message, messages: Vec::new(), call: None }
@@ -166,11 +181,11 @@ pub trait CommandSpec {
 /// A command that runs in the transaction of its answer.
 pub trait AtOnce: CommandSpec {
     /// Runs the command.
-    fn run(cx: &CommandCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<Done>>;
+    fn run(cx: &CommandCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<CommandOutcome>>;
 }
 
 /// The function that runs a command.
-type Run = for<'a> fn(&'a CommandCx<'a>, Value) -> LocalBoxFuture<'a, Result<Done>>;
+type Run = for<'a> fn(&'a CommandCx<'a>, Value) -> LocalBoxFuture<'a, Result<CommandOutcome>>;
 
 /// A command of the registry.
 pub struct Command {
@@ -211,7 +226,7 @@ const fn by_turn<T: CommandSpec>() -> Command {
 }
 
 const fn at_once<T: AtOnce>() -> Command {
-    fn run<'a, T: AtOnce>(cx: &'a CommandCx<'a>, given: Value) -> LocalBoxFuture<'a, Result<Done>> {
+    fn run<'a, T: AtOnce>(cx: &'a CommandCx<'a>, given: Value) -> LocalBoxFuture<'a, Result<CommandOutcome>> {
         Box::pin(async move {
             let arguments = tools::arguments::read(given)?;
             T::check(&arguments)?;
@@ -287,7 +302,7 @@ impl Command {
     ///
     /// # Errors
     /// `validation_failed` with pointers into the arguments; the command's own errors.
-    pub async fn run(&self, cx: &CommandCx<'_>, arguments: Value) -> Result<Done> {
+    pub async fn run(&self, cx: &CommandCx<'_>, arguments: Value) -> Result<CommandOutcome> {
         let run = self.run.ok_or_else(|| Error::internal("a command that is a turn was run at once"))?;
         run(cx, arguments).await
     }

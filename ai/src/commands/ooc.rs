@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{AtOnce, CommandCx, CommandSpec, Done, MessageSaid};
+use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec, MessageSaid};
 use base::error::Result;
 use world::rules::values::Words;
 
@@ -31,10 +31,10 @@ impl CommandSpec for Ooc {
 }
 
 impl AtOnce for Ooc {
-    async fn run(cx: &CommandCx<'_>, Arguments { message }: Arguments) -> Result<Done> {
+    async fn run(cx: &CommandCx<'_>, Arguments { message }: Arguments) -> Result<CommandOutcome> {
         // A text for the planner is in the history already. Do not write the same words twice.
         let said = cx.said.filter(|(_, words)| words.trim() == message.0);
-        let mut done = Done::public(cx, Type::Chat, json!({}), message.0);
+        let mut done = CommandOutcome::public(cx, Type::Chat, json!({}), message.0);
         match (said, done.messages.as_mut_slice()) {
             (Some((id, _)), _) => {
                 done.messages.clear();

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AtOnce, CommandCx, CommandSpec, Done};
+use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
 use base::error::{Error, Result};
 use world::{
     dice::rolls::RollReport,
@@ -41,7 +41,7 @@ fn unfit(message: &str) -> Error {
 }
 
 impl AtOnce for Roll {
-    async fn run(cx: &CommandCx<'_>, Arguments { expr }: Arguments) -> Result<Done> {
+    async fn run(cx: &CommandCx<'_>, Arguments { expr }: Arguments) -> Result<CommandOutcome> {
         let result = cx.tool("roll_dice", json!({ "rolls": [{ "formula": expr }] })).await?;
         let rolled = &result["results"][0];
         let Some(total) = rolled["total"].as_number() else {
@@ -56,6 +56,6 @@ impl AtOnce for Roll {
         let mut told = cx.tell(Type::Roll, messages::roll_text(&facts));
         told.roll = Some(messages::roll_value(&facts));
         let message = format!("{} rolls {expr}: {total}", cx.name);
-        Ok(Done { messages: vec![told], ..Done::public(cx, Type::Roll, result, message) })
+        Ok(CommandOutcome { messages: vec![told], ..CommandOutcome::public(cx, Type::Roll, result, message) })
     }
 }

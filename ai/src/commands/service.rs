@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::{Command, CommandCx, Done, deed, http::CommandView};
+use super::{Command, CommandCx, CommandOutcome, deed, http::CommandView};
 use crate::{
     tools::Work,
     turns::{
@@ -19,7 +19,7 @@ use base::{
     metrics,
     stored::Columns,
 };
-use db::tenancy::{Origin, TenantTx};
+use db::tenancy::{self, Origin, TenantTx};
 use edge::{
     caller::Caller,
     http::{
@@ -29,11 +29,14 @@ use edge::{
     },
     limits,
 };
-use world::{messages, scenes};
+use world::{
+    messages, scenes,
+    significance::report::{self, ActionReport, Source},
+};
 
 /// A requested command.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct CommandRequest {
     pub campaign: String,
     pub player: String,
     pub arguments: serde_json::Value,
@@ -51,13 +54,19 @@ pub async fn give(
     app: &TurnState,
     caller: &Caller,
     command: &Command,
-    wanted: &Wanted,
+    wanted: &CommandRequest,
     asker: &Asker,
 ) -> Result<Reply> {
     command.allowed(caller)?;
     command.check(&wanted.arguments).map_err(in_arguments)?;
     let done = if command.is_turn() {
-        by_turn(app, caller, wanted, asker).await
+        let done = by_turn(app, caller, wanted, asker).await;
+        if let Ok(reply) = &done
+            && !reply.replayed
+        {
+            report_turn(app, caller, command, wanted).await;
+        }
+        done
     } else {
         at_once(app, caller, command, wanted).await
     };
@@ -71,12 +80,26 @@ pub fn counted(command: &Command, origin: &str, is_ok: bool) {
     metrics::COMMANDS.with_label_values(&[command.name, origin, status]).inc();
 }
 
-async fn by_turn(app: &TurnState, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Reply> {
+/// Reports a command that was a turn. Such a turn's answer has neither the campaign's id nor the player's.
+async fn report_turn(app: &TurnState, caller: &Caller, command: &Command, wanted: &CommandRequest) {
+    let found = async {
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        let campaign = campaign_id(&tx, caller, &Ref::parse(&wanted.campaign)).await?;
+        let (player, _, reports_itself) = player(&tx, campaign, &wanted.player, command.name).await?;
+        Ok::<_, Error>((campaign, player, reports_itself))
+    };
+    if let Ok((campaign, player, true)) = found.await {
+        let words = wanted.arguments.get("message").and_then(serde_json::Value::as_str).unwrap_or_default();
+        report_after(app, caller, campaign, &action_report(player, command, &wanted.arguments, words)).await;
+    }
+}
+
+async fn by_turn(app: &TurnState, caller: &Caller, wanted: &CommandRequest, asker: &Asker) -> Result<Reply> {
     let job = RulesJob {
         campaign: wanted.campaign.clone(),
         player: wanted.player.clone(),
         action: deed::deed(wanted.arguments.clone()).map_err(in_arguments)?,
-        mode: app.llm.reply_mode(&caller.tenant),
+        mode: None,
         dice: None,
         preview: false,
         key: wanted.key.clone(),
@@ -85,7 +108,7 @@ async fn by_turn(app: &TurnState, caller: &Caller, wanted: &Wanted, asker: &Aske
     rules::run(app, caller, &job, asker).await
 }
 
-async fn at_once(app: &TurnState, caller: &Caller, command: &Command, wanted: &Wanted) -> Result<Reply> {
+async fn at_once(app: &TurnState, caller: &Caller, command: &Command, wanted: &CommandRequest) -> Result<Reply> {
     let turn = command.decides.then(Uuid::now_v7);
     let actor = match turn {
         Some(turn) => caller.actor().in_turn(turn, Origin::Turn),
@@ -94,16 +117,25 @@ async fn at_once(app: &TurnState, caller: &Caller, command: &Command, wanted: &W
     let open = async || TenantTx::write(&app.pool, &actor).await;
     edge::http::write_in(open, wanted.key.as_ref(), async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(&wanted.campaign)).await?;
-        let (player, name) = player(tx, campaign, &wanted.player).await?;
+        let (player, name, reports_itself) = player(tx, campaign, &wanted.player, command.name).await?;
         caller.may_act_as(player)?;
         let place = Place { tx, campaign, caller };
         let scene = scenes::service::named(&place, wanted.scene.as_deref(), wanted.channel.as_deref()).await?;
         let work = Work::within(tx, campaign);
         let cx = CommandCx { work: &work, caller, campaign, player, name: &name, scene, turn, said: None };
         let done = command.run(&cx, wanted.arguments.clone()).await.map_err(in_arguments)?;
-        let Done { visibility, result, message, messages, call } = done;
+        let CommandOutcome { visibility, result, message, messages, call } = done;
         limits::check_rows_more(tx, caller.tenant.limits.rows_per_kind, "message", messages.len() as u64).await?;
         messages::service::insert(tx, campaign, &messages).await?;
+        if reports_itself {
+            report::report_own(
+                tx,
+                campaign,
+                &action_report(player, command, &wanted.arguments, &message),
+                Source::Command,
+            )
+            .await?;
+        }
         if let (Some(turn), Some(call)) = (turn, &call) {
             let settled = Settled { turn, campaign, player, instance: app.running.instance };
             let action = format!("{} {}", command.name, wanted.arguments);
@@ -114,23 +146,44 @@ async fn at_once(app: &TurnState, caller: &Caller, command: &Command, wanted: &W
     .await
 }
 
-/// A player character's id and name.
-async fn player(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<(Uuid, String)> {
+/// Describes a command as an action of the character.
+#[must_use]
+pub fn action_report(player: Uuid, command: &Command, arguments: &serde_json::Value, message: &str) -> ActionReport {
+    let target = arguments.get("target").and_then(serde_json::Value::as_str).map(ToOwned::to_owned);
+    ActionReport::observed(player, command.name, target.into_iter().collect(), message)
+}
+
+/// Reports a command that has ended, if the campaign's settings say so. If the report fails, the command's effects
+/// stay.
+pub async fn report_after(app: &TurnState, caller: &Caller, campaign: Uuid, seen: &ActionReport) {
+    let reported = tenancy::write(&app.pool, caller.actor(), async |tx| {
+        report::report_own(tx, campaign, seen, Source::Command).await
+    });
+    if let Err(error) = reported.await {
+        tracing::warn!(%campaign, %error, "could not report a command as an action");
+    }
+}
+
+/// A player character's id and name, and whether the server reports its commands of this kind as actions.
+async fn player(tx: &TenantTx, campaign: Uuid, wanted: &str, command: &str) -> Result<(Uuid, String, bool)> {
     let (id, slug) = match Ref::parse(wanted) {
         Ref::Id(id) => (Some(id), None),
         Ref::Slug(slug) => (None, Some(slug)),
     };
     let row = sqlx::query(
-        "SELECT id, name FROM character WHERE tenant_id = $1 AND campaign_id = $2 AND (id = $3 OR slug = $4)",
+        "SELECT p.id, p.name, coalesce(c.settings -> 'automatic_actions' ? $5, false) AS reports_itself FROM character p \
+           JOIN campaign c ON c.tenant_id = $1 AND c.id = $2 \
+         WHERE p.tenant_id = $1 AND p.campaign_id = $2 AND (p.id = $3 OR p.slug = $4)",
     )
     .bind(tx.tenant())
     .bind(campaign)
     .bind(id)
     .bind(slug)
+    .bind(command)
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign."))?;
-    Ok((row.read("id")?, row.read("name")?))
+    Ok((row.read("id")?, row.read("name")?, row.read("reports_itself")?))
 }
 
 /// A command's errors point into its arguments. Makes them point into the request, where the arguments are one level down.

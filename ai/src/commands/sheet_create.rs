@@ -6,7 +6,7 @@ use entity::character;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::{AtOnce, CommandCx, CommandSpec, Done};
+use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
 use base::error::Result;
 use edge::{
     caller::Scope,
@@ -70,11 +70,11 @@ impl CommandSpec for SheetCreate {
 }
 
 impl AtOnce for SheetCreate {
-    async fn run(cx: &CommandCx<'_>, Arguments(input): Arguments) -> Result<Done> {
+    async fn run(cx: &CommandCx<'_>, Arguments(input): Arguments) -> Result<CommandOutcome> {
         limits::check_rows(cx.tx().await?, cx.caller.tenant.limits.rows_per_kind, Characters::TABLE).await?;
         let place = Place { tx: cx.tx().await?, campaign: cx.campaign, caller: cx.caller };
         let made = resource::insert::<Characters>(&place, input).await?;
         let message = format!("{} is ready to play as {}", made.name, made.slug);
-        Ok(Done::ephemeral(resource::view::<Characters>(made, cx.caller)?, message))
+        Ok(CommandOutcome::ephemeral(resource::view::<Characters>(made, cx.caller)?, message))
     }
 }

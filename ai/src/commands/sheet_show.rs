@@ -4,7 +4,7 @@ use entity::character;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{AtOnce, CommandCx, CommandSpec, Done};
+use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
 use base::error::{Error, Result};
 use edge::{
     caller::Scope,
@@ -39,7 +39,7 @@ impl CommandSpec for SheetShow {
 }
 
 impl AtOnce for SheetShow {
-    async fn run(cx: &CommandCx<'_>, Arguments { name }: Arguments) -> Result<Done> {
+    async fn run(cx: &CommandCx<'_>, Arguments { name }: Arguments) -> Result<CommandOutcome> {
         let whose = match &name {
             Some(name) => character(cx, &name.0).await?,
             None => cx.player,
@@ -50,7 +50,7 @@ impl AtOnce for SheetShow {
             "{}: level {} {} {}, {} of {} hit points, armor class {}",
             sheet.name, sheet.level, sheet.race, sheet.profession, sheet.hp, sheet.max_hp, sheet.armor_class
         );
-        Ok(Done::ephemeral(resource::view::<Characters>(sheet, cx.caller)?, message))
+        Ok(CommandOutcome::ephemeral(resource::view::<Characters>(sheet, cx.caller)?, message))
     }
 }
 

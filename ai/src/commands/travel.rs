@@ -1,14 +1,14 @@
-//! `move`: the character goes to another location.
+//! `move`: the character goes to another location. Nobody goes elsewhere during a fight.
 
 use entity::message::Type;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{AtOnce, CharacterMoved, CommandCx, CommandSpec, Done};
-use base::error::{Error, Result};
+use super::{AtOnce, CharacterMoved, CommandCx, CommandOutcome, CommandSpec};
+use base::error::{Code, Error, Result};
 use edge::http::validate;
-use world::{characters, rules::values::Words};
+use world::{characters, encounters::stand, rules::values::Words};
 
 pub(super) struct Move;
 
@@ -35,9 +35,16 @@ impl CommandSpec for Move {
 }
 
 impl AtOnce for Move {
-    async fn run(cx: &CommandCx<'_>, Arguments { location }: Arguments) -> Result<Done> {
+    async fn run(cx: &CommandCx<'_>, Arguments { location }: Arguments) -> Result<CommandOutcome> {
+        if stand::fight_of(cx.tx().await?, cx.player).await?.is_some() {
+            let message = format!(
+                "{} is in a fight and cannot go elsewhere. End the fight first. To move within the fight, use `do`.",
+                cx.name
+            );
+            return Err(Error::new(Code::EncounterNotEnded, message));
+        }
         let version = characters::service::move_to(cx.tx().await?, cx.player, &location.0).await?;
         let result = json!({ "character_id": cx.player, "location": location.0, "version": version });
-        Ok(Done::public(cx, Type::System, result, format!("{} goes to {}", cx.name, location.0)))
+        Ok(CommandOutcome::public(cx, Type::System, result, format!("{} goes to {}", cx.name, location.0)))
     }
 }

@@ -4,7 +4,7 @@ use rules::srd::Advantage;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{AtOnce, CommandCx, CommandSpec, Done, SkillUsed, check::checked};
+use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec, SkillUsed, check::checked};
 use base::error::{Error, Result};
 use world::rules::{
     cast::{Named, named_all},
@@ -41,7 +41,7 @@ impl CommandSpec for UseSkill {
 }
 
 impl AtOnce for UseSkill {
-    async fn run(cx: &CommandCx<'_>, arguments: Arguments) -> Result<Done> {
+    async fn run(cx: &CommandCx<'_>, arguments: Arguments) -> Result<CommandOutcome> {
         let Arguments { skill, target, dc } = arguments;
         let mut on = None;
         if let Some(target) = &target {

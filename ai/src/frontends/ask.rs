@@ -93,7 +93,7 @@ impl Failure {
             ),
             Failure::Gone => Error::new(
                 Code::FrontendFailed,
-                "The frontend left before it answered. While none is connected the server rolls.",
+                "The frontend disconnected before it answered. While no frontend is connected, the server rolls.",
             ),
             Failure::Refused(words) => {
                 Error::new(Code::FrontendFailed, format!("The frontend could not do it: {words}"))

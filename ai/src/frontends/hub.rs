@@ -95,7 +95,7 @@ impl Connection {
 
     /// When the frontend last sent something.
     #[must_use]
-    pub fn heard(&self) -> Instant {
+    pub fn last_heard(&self) -> Instant {
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

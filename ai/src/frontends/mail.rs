@@ -16,7 +16,7 @@ use base::{
     error::{Error, Result},
     stored::{self, Columns},
 };
-use db::tenancy::{Actor, TenantTx};
+use db::tenancy::{self, Actor, TenantTx};
 use world::playing::Playing;
 
 /// The channel for notifications. Their text is the number of a server that has mail, optionally followed by the id of a connection
@@ -62,17 +62,12 @@ pub async fn register(tx: &TenantTx, connection: &Connection, instance: i64) -> 
 /// # Errors
 /// Database errors.
 pub async fn unregister(app: &FrontendState, connection: &Connection) -> Result<()> {
-    let tx = TenantTx::write_lazily(&app.pool, &Actor::system(connection.tenant)).await?;
-    sqlx::query(
-        "UPDATE bridge_connection SET left_at = now() \
-         WHERE tenant_id = $1 AND session_id = $2 AND connection_id = $3 AND left_at IS NULL",
-    )
-    .bind(tx.tenant())
-    .bind(connection.session.id)
-    .bind(connection.id)
-    .execute(&mut *tx.connection().await)
-    .await?;
-    tx.commit().await
+    let statement = "UPDATE bridge_connection SET left_at = now() \
+         WHERE tenant_id = $1 AND session_id = $2 AND connection_id = $3 AND left_at IS NULL";
+    tenancy::execute_lazily(&app.pool, &Actor::system(connection.tenant), statement, |q| {
+        q.bind(connection.session.id).bind(connection.id)
+    })
+    .await
 }
 
 /// Finds the frontend of a session that is not connected to this server. One statement.
@@ -110,25 +105,21 @@ struct Letter<'a> {
 }
 
 async fn put(app: &FrontendState, actor: &Actor, letter: &Letter<'_>) -> Result<()> {
-    let tx = TenantTx::write_lazily(&app.pool, actor).await?;
-    sqlx::query(
-        "WITH put AS (INSERT INTO bridge_mail (tenant_id, id, campaign_id, session_id, connection_id, asker, instance, kind, data) \
+    let statement = "WITH put AS (INSERT INTO bridge_mail (tenant_id, id, campaign_id, session_id, connection_id, asker, instance, kind, data) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING instance) \
-         SELECT pg_notify($10, instance::text) FROM put",
-    )
-    .bind(tx.tenant())
-    .bind(letter.id)
-    .bind(letter.session.campaign)
-    .bind(letter.session.id)
-    .bind(letter.to.1)
-    .bind(app.instance)
-    .bind(letter.to.0)
-    .bind(letter.kind)
-    .bind(letter.data)
-    .bind(CHANNEL)
-    .execute(&mut *tx.connection().await)
-    .await?;
-    tx.commit().await
+         SELECT pg_notify($10, instance::text) FROM put";
+    tenancy::execute_lazily(&app.pool, actor, statement, |q| {
+        q.bind(letter.id)
+            .bind(letter.session.campaign)
+            .bind(letter.session.id)
+            .bind(letter.to.1)
+            .bind(app.instance)
+            .bind(letter.to.0)
+            .bind(letter.kind)
+            .bind(letter.data)
+            .bind(CHANNEL)
+    })
+    .await
 }
 
 /// Forgets a question when its asker stops waiting.
@@ -215,18 +206,12 @@ pub async fn reply(app: &FrontendState, mail: &Mail, answer: &Answer) -> Result<
         Ok(value) => json!({ "told": value }),
         Err(failure) => json!({ "failed": failure }),
     };
-    let tx = TenantTx::write_lazily(&app.pool, &Actor::system(mail.tenant)).await?;
-    sqlx::query(
-        "WITH put AS (UPDATE bridge_mail SET reply = $3 WHERE tenant_id = $1 AND id = $2 RETURNING asker) \
-         SELECT pg_notify($4, asker::text) FROM put",
-    )
-    .bind(tx.tenant())
-    .bind(mail.id)
-    .bind(answer)
-    .bind(CHANNEL)
-    .execute(&mut *tx.connection().await)
-    .await?;
-    tx.commit().await
+    let statement = "WITH put AS (UPDATE bridge_mail SET reply = $3 WHERE tenant_id = $1 AND id = $2 RETURNING asker) \
+         SELECT pg_notify($4, asker::text) FROM put";
+    tenancy::execute_lazily(&app.pool, &Actor::system(mail.tenant), statement, |q| {
+        q.bind(mail.id).bind(&answer).bind(CHANNEL)
+    })
+    .await
 }
 
 /// Fetches replies to this server's questions and passes them on.
@@ -265,7 +250,7 @@ pub async fn fetch_replies(app: &FrontendState) -> Result<()> {
 ///
 /// # Errors
 /// Database errors.
-pub async fn seen(app: &FrontendState) -> Result<Vec<Uuid>> {
+pub async fn renew_connections(app: &FrontendState) -> Result<Vec<Uuid>> {
     let own = app.hub.ids();
     if own.is_empty() {
         return Ok(own);

@@ -107,7 +107,7 @@ impl Outbox {
     }
 
     /// Notes that a frame was taken from the queue.
-    pub fn taken(&self, frame: &Frame) {
+    pub fn note_removal(&self, frame: &Frame) {
         self.0.bytes.fetch_sub(frame.text.len(), Ordering::Relaxed);
     }
 

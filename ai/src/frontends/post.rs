@@ -103,7 +103,7 @@ async fn once(app: &Arc<FrontendState>, beats: bool) -> Result<()> {
         return Ok(());
     }
     if beats {
-        app.hub.close(&mail::seen(app).await?, Close::TakenOver);
+        app.hub.close(&mail::renew_connections(app).await?, Close::TakenOver);
     }
     for mail in mail::take(app).await? {
         deliver(app, mail);

@@ -1,5 +1,7 @@
 //! Handles one text of a player, from the words to the outcome.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json, value::to_raw_value};
 use tokio::time::Instant;
 
@@ -19,7 +21,7 @@ use crate::{
         Status, Trace, TurnView,
         start::Asker,
         store::{self, Ended, NewTurn},
-        talk::{Talk, written},
+        talk::{Talk, body_and_record},
     },
 };
 use base::{
@@ -30,7 +32,11 @@ use db::tenancy::Origin;
 use edge::{
     caller::Caller,
     http::{Reply, answered, idempotency::IdempotencyKey},
-    tenants::Fallback,
+    models::{Choice, TenantModels},
+    tenants::{
+        Fallback,
+        tasks::{Task, slug_in},
+    },
 };
 use world::messages::service::NewMessage;
 
@@ -39,7 +45,7 @@ pub const SWITCH: &str = "planner";
 
 /// A text to plan.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct ActRequest {
     pub campaign: String,
     pub player: String,
     /// Without whitespace around it.
@@ -84,10 +90,12 @@ pub fn may(app: &PlannerState, caller: &Caller, message: &str) -> Result<()> {
 /// # Errors
 /// The errors of [`may`]; `rate_limited`; `not_found`, `forbidden`, `validation_failed` for the request's references;
 /// `idempotency_in_flight`, `idempotency_key_reused`; `conflict` if the turn was cancelled.
-pub async fn act(app: &PlannerState, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Reply> {
+pub async fn act(app: &PlannerState, caller: &Caller, wanted: &ActRequest, asker: &Asker) -> Result<Reply> {
     let started = Instant::now();
     may(app, caller, &wanted.text)?;
-    let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
+    let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
+    models.check_on()?;
+    let provisional = models.provisional(Task::Plan, &[]);
     let player = open::player(app, caller, wanted).await?;
     let counted = match app.limits.take_plan(&caller.tenant, player) {
         Ok(counted) => counted,
@@ -101,11 +109,16 @@ pub async fn act(app: &PlannerState, caller: &Caller, wanted: &Wanted, asker: &A
     metrics::PLANNER_REQUESTS.inc();
     // Several texts of one player may be planned at the same time.
     let _entered = app.running.enter(scene.turn, asker, caller.tenant_id(), None);
-    let mode = app.llm.reply_mode(&caller.tenant);
-    let talk = Talk::new(app, caller, &endpoint, mode, asker, (scene.turn, started));
+    let mode = provisional.mode;
+    let talk = Talk::new(app, caller, (Task::Plan, provisional), mode, asker, (scene.turn, started));
     let words = prompt::words(&scene.player_slug, &scene.player_name, &wanted.text);
-    let mut acting = Acting { app, talk, wanted, scene, words, confidence: None, cached: false };
-    let result = match acting.run().await {
+    let mut acting = Acting { app, models: &models, talk, wanted, scene, words, confidence: None, cached: false };
+    let chosen = acting.choose(Task::Plan).map(|choice| acting.talk.take(choice));
+    let done = match chosen {
+        Ok(()) => acting.run().await,
+        Err(error) => Err(error),
+    };
+    let result = match done {
         Ok(reply) => Ok(reply),
         Err(error) => acting.give_up(error).await,
     };
@@ -116,8 +129,9 @@ pub async fn act(app: &PlannerState, caller: &Caller, wanted: &Wanted, asker: &A
 /// A text in progress. `ask` gets its plan, `dispatch` runs its command.
 pub(super) struct Acting<'a> {
     pub(super) app: &'a PlannerState,
+    models: &'a TenantModels,
     pub(super) talk: Talk<'a>,
-    pub(super) wanted: &'a Wanted,
+    pub(super) wanted: &'a ActRequest,
     pub(super) scene: Scene,
     /// The player's words as the model reads them.
     pub(super) words: String,
@@ -126,6 +140,14 @@ pub(super) struct Acting<'a> {
 }
 
 impl<'a> Acting<'a> {
+    /// The model for a task, by the campaign's choice.
+    ///
+    /// # Errors
+    /// `llm_unavailable`.
+    pub(super) fn choose(&self, task: Task) -> Result<Arc<Choice>> {
+        self.models.choose(task, &[slug_in(self.scene.models.as_ref(), task)])
+    }
+
     async fn run(&mut self) -> Result<Reply> {
         let allowed = Allowed::of(self.talk.caller, self.scene.allowed.as_ref());
         if allowed.is_empty() {
@@ -212,8 +234,8 @@ impl<'a> Acting<'a> {
         let record = self.record(&view)?;
         let actor = self.talk.caller.actor().in_turn(self.scene.turn, Origin::Turn);
         let (pool, row, ended) = (&self.talk.app.pool, self.row(), self.ended(record, &reply));
-        store::finish_saying(pool, &actor, &row, &ended, messages, rest).await?;
-        self.told(&view);
+        store::finish(pool, &actor, &row, &ended, messages, rest).await?;
+        self.count_outcome(&view);
         Ok(reply)
     }
 
@@ -227,10 +249,10 @@ impl<'a> Acting<'a> {
         };
         let view = ActView::quiet(turn, outcome, message, false);
         let is_outcome = matches!(code, Code::LlmTimeout | Code::LlmUnavailable);
-        let planned = |status| self.written(status, is_outcome.then_some(&view));
+        let planned = |status| self.body_and_record(status, is_outcome.then_some(&view));
         match self.talk.give_up("planner", error, planned).await {
             Err(_) if is_outcome => {
-                self.told(&view);
+                self.count_outcome(&view);
                 Reply::ok(&view)
             }
             Err(error) => {
@@ -246,22 +268,15 @@ impl<'a> Acting<'a> {
     }
 
     fn ended<'e>(&'e self, record: String, reply: &'e Reply) -> Ended<'e> {
-        Ended {
-            status: Status::Succeeded,
-            record,
-            model: &self.talk.model,
-            usage: &self.talk.usage,
-            cost_micros: self.talk.cost_micros(),
-            body: &reply.body,
-        }
+        Ended { status: Status::Succeeded, record, calls: &self.talk.llm_calls, body: &reply.body, reply: None }
     }
 
     fn record(&self, view: &ActView) -> Result<String> {
-        Ok(self.written(Status::Succeeded, Some(view))?.1)
+        Ok(self.body_and_record(Status::Succeeded, Some(view))?.1)
     }
 
     /// The turn as `GET …/turns/{id}` shows it, and its record. A client that did not wait for the answer finds everything there.
-    fn written(&self, status: Status, view: Option<&ActView>) -> Result<(Vec<u8>, String)> {
+    fn body_and_record(&self, status: Status, view: Option<&ActView>) -> Result<(Vec<u8>, String)> {
         let planned = view.map(to_raw_value).transpose().map_err(Error::internal)?;
         let turn = TurnView {
             narrative: view.map(|view| view.message.clone()).unwrap_or_default(),
@@ -275,13 +290,14 @@ impl<'a> Acting<'a> {
             lore: Vec::new(),
             cut: Vec::new(),
             llm_calls: &self.talk.llm_calls,
+            removed: &[],
             revert_conflicts: None,
         };
-        written(&turn, None, &trace)
+        body_and_record(&turn, None, &trace)
     }
 
     /// Logs and counts the outcome, without quoting the player or the model.
-    fn told(&self, view: &ActView) {
+    fn count_outcome(&self, view: &ActView) {
         let (decision, took) = (view.decision(), self.talk.started.elapsed());
         metrics::PLANNER_DECISIONS.with_label_values(&[decision]).inc();
         metrics::PLANNER_SECONDS.with_label_values(&[decision]).observe(took.as_secs_f64());

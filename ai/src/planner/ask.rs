@@ -14,6 +14,7 @@ use super::{
 };
 use crate::turns::{LlmCall, ask, talk::Talk};
 use base::metrics;
+use edge::tenants::tasks::Task;
 use llm::{ChatRequest, Completion, reply};
 
 /// The most characters of a rationale in the log.
@@ -46,7 +47,8 @@ impl Acting<'_> {
                 |_| String::new(),
                 |plan| json!({ "command": plan.command, "args": plan.args, "confidence": plan.confidence }).to_string(),
             );
-            self.talk.note(&completion, LlmCall { text, ..call });
+            // Reasoning may quote the player, as the rationale does.
+            self.talk.note(&completion, LlmCall { text, reasoning: String::new(), ..call });
         }
         plan
     }
@@ -56,10 +58,11 @@ impl Acting<'_> {
         allowed: Allowed,
         answered: &Mutex<Option<(Completion, LlmCall)>>,
     ) -> Result<Arc<Plan>, Missing> {
-        let Talk { app, endpoint, asker, .. } = &self.talk;
+        let Talk { app, choice, asker, .. } = &self.talk;
         let messages = prompt::messages(allowed, &self.words);
         let request = ChatRequest { prefix: &messages, ..ChatRequest::default() };
-        let answer = ask::ask_within(app, endpoint, &request, &asker.cancel, self.app.planner_settings.timeout).await;
+        let answer =
+            ask::ask_within(app, Task::Plan, choice, &request, &asker.cancel, self.app.planner_settings.timeout).await;
         if asker.cancel.is_cancelled() {
             return Err(Missing::Abandoned);
         }

@@ -8,7 +8,10 @@ use super::{
     open::Scene,
 };
 use crate::{
-    commands::{self, Command, CommandCx, Done, Visibility, service::counted},
+    commands::{
+        self, Command, CommandCx, CommandOutcome, Visibility,
+        service::{action_report, counted, report_after},
+    },
     tools::{Rest, Work},
     turns::rules::{self, Resolution, Teller, narrate, ruling::Ruling},
 };
@@ -17,7 +20,7 @@ use db::{
     retry::{PAID, Tries},
     tenancy::{Origin, TenantTx},
 };
-use edge::http::Reply;
+use edge::{http::Reply, tenants::tasks::Task};
 
 /// Whether the acting character was deleted during planning: it is not found, or rows that refer to it cannot be written.
 fn is_gone(error: &Error) -> bool {
@@ -39,6 +42,10 @@ impl Acting<'_> {
             self.at_once(command, &plan, reason).await
         };
         counted(command, "planner", done.is_ok());
+        if done.is_ok() && self.scene.reports(command.name) {
+            let report = action_report(self.scene.player, command, &plan.args, &self.wanted.text);
+            report_after(self.talk.app, self.talk.caller, self.scene.campaign, &report).await;
+        }
         match done {
             // Errors that the player can correct by other words.
             Err(error) if FailedPredicate::of_fight(&error).is_some() => {
@@ -73,19 +80,25 @@ impl Acting<'_> {
             let work = Work::new(&app.pool, &actor, campaign, None);
             let cx = CommandCx { work: &work, caller, campaign, player, name, scene, turn: Some(turn), said };
             let done = match command.run(&cx, plan.args.clone()).await {
-                Ok(done) => self.done(done, plan, reason, work).await,
+                Ok(done) => self.end_with_outcome(done, plan, reason, work).await,
                 Err(error) => Err(error),
             };
             match done {
-                Err(error) if tries.again(&error).await => {}
+                Err(error) if tries.wait_to_retry(&error).await => {}
                 done => return done,
             }
         }
     }
 
     /// Ends the turn with the result of its command.
-    async fn done(&mut self, done: Done, plan: &PlanView, reason: Option<Reason>, work: Work<'_>) -> Result<Reply> {
-        let Done { visibility, result, message, messages, call } = done;
+    async fn end_with_outcome(
+        &mut self,
+        done: CommandOutcome,
+        plan: &PlanView,
+        reason: Option<Reason>,
+        work: Work<'_>,
+    ) -> Result<Reply> {
+        let CommandOutcome { visibility, result, message, messages, call } = done;
         self.talk.tool_calls = call.into_iter().collect();
         let view = ActView {
             reason,
@@ -108,14 +121,25 @@ impl Acting<'_> {
         };
         // The player's own words say who is meant, not the model's version of them.
         let action = &self.wanted.text;
-        let mut ruling =
-            Ruling { talk: &mut self.talk, campaign, player, acting: &acting, action, dice: None, preview: false };
+        let (judge, narrator) = (self.choose(Task::Classify)?, self.choose(Task::Narrate));
+        self.talk.mode = judge.mode;
+        let mut ruling = Ruling {
+            talk: &mut self.talk,
+            judge,
+            campaign,
+            player,
+            acting: &acting,
+            action,
+            is_command: true,
+            dice: None,
+            preview: false,
+        };
         let decided = ruling.decide().await?;
         if let Some(why) = decided.unclear.clone() {
             return self.refuse(vec![FailedPredicate::unclear(why)].into(), Some(command), None).await;
         }
         let narration = match decided.is_a_tale() {
-            true => narrate::narrate(&mut self.talk, &acting.name, &deed, &decided.raw).await?,
+            true => narrate::narrate(&mut self.talk, &narrator, &acting.name, &deed, &decided.raw).await?,
             false => None,
         };
         let resolution = Resolution::of(&decided, narration, &self.talk);

@@ -50,8 +50,8 @@ pub struct Utterance {
 /// A sentence about what is wrong with the file.
 pub fn utterances(text: &str) -> Result<Vec<Utterance>, String> {
     let all: Vec<Utterance> = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let known = |name: &String| name == UNSURE || name == REFUSED || default_commands().command(name).is_some();
-    match all.iter().find(|u| u.text.trim().is_empty() || !std::iter::once(&u.want).chain(&u.or).all(known)) {
+    let is_known = |name: &String| name == UNSURE || name == REFUSED || default_commands().command(name).is_some();
+    match all.iter().find(|u| u.text.trim().is_empty() || !std::iter::once(&u.want).chain(&u.or).all(is_known)) {
         Some(wrong) => Err(format!("`{}` expects a result that does not exist", wrong.text)),
         None => Ok(all),
     }

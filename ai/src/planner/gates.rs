@@ -74,7 +74,7 @@ impl Allowed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FailedPredicate {
     /// `known_ability`, `dc_in_bounds`, `actor_exists` or `target_exists`; in a fight also `not_your_turn`, `no_action_left`,
-    /// `not_dying` and `encounter_already_ended`.
+    /// `not_dying`, `encounter_already_ended` and `encounter_not_ended`.
     pub code: &'static str,
     pub message: Cow<'static, str>,
 }
@@ -102,8 +102,14 @@ impl FailedPredicate {
     /// The reason why a fight does not allow it; None for other errors.
     #[must_use]
     pub fn of_fight(error: &Error) -> Option<Self> {
-        let is_of_fight =
-            matches!(error.code, Code::NotYourTurn | Code::NoActionLeft | Code::NotDying | Code::EncounterAlreadyEnded);
+        let is_of_fight = matches!(
+            error.code,
+            Code::NotYourTurn
+                | Code::NoActionLeft
+                | Code::NotDying
+                | Code::EncounterAlreadyEnded
+                | Code::EncounterNotEnded
+        );
         is_of_fight.then(|| Self { code: error.code.as_str(), message: Cow::Owned(error.detail.clone()) })
     }
 }

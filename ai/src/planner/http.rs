@@ -6,7 +6,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    act::{Wanted, act, may},
+    act::{ActRequest, act, may},
     answer::ActView,
 };
 use crate::{
@@ -33,6 +33,7 @@ pub struct ActInput {
     scene_id: Option<String>,
     /// A frontend's channel, instead of `scene_id`. The scene of this channel is used, and created if it does not exist.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     channel: Option<String>,
     /// Whether to only plan: nothing is done, and nothing is written into the history.
@@ -43,8 +44,8 @@ pub struct ActInput {
     stream: bool,
 }
 
-/// Turns a player's words into one allowed command and carries it out. Every outcome is 200. Over the player's rate limit the
-/// answer is 429, and 503 `feature_disabled` while the planner is switched off.
+/// Turns a player's words into one allowed command and carries it out. Every outcome is 200. Above the player's rate
+/// limit, the answer is 429. While the planner is switched off, it is 503 `feature_disabled`.
 #[utoipa::path(tag = "commands", operation_id = "act_as_player", request_body = ActInput,
     params(("c" = String, Path, description = "Campaign id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
@@ -62,7 +63,7 @@ pub async fn act_as(
     let wish = Wish::of(&request, *stream);
     may(&app, &caller, message)?;
     validate::check(&body.value)?;
-    let wanted = Wanted {
+    let wanted = ActRequest {
         campaign: path.into_inner(),
         player: player_id.clone(),
         text: message.trim().to_owned(),

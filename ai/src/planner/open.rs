@@ -2,11 +2,12 @@
 //! the history, stores that the turn runs, and claims its idempotency key.
 
 use edge::auth::player;
+use serde::Serialize;
 use serde_json::Value;
-use sqlx::postgres::PgRow;
+use sqlx::{postgres::PgRow, types::Json};
 use uuid::Uuid;
 
-use super::act::Wanted;
+use super::act::ActRequest;
 use crate::{
     planner::state::PlannerState,
     turns::{
@@ -20,7 +21,10 @@ use base::{
     error::{Code, Error, Result},
     stored::Columns,
 };
-use db::tenancy::{self, Call, TenantTx};
+use db::{
+    retry::{self, BRIEF},
+    tenancy::{self, Call, TenantTx},
+};
 use edge::{
     caller::Caller,
     http::{
@@ -41,6 +45,10 @@ pub struct Scene {
     pub campaign: Uuid,
     /// The campaign's setting for allowed commands.
     pub allowed: Option<Value>,
+    /// The model profiles that the campaign chose, by task.
+    pub models: Option<Value>,
+    /// The campaign's setting `automatic_actions`.
+    automatic: Option<Value>,
     pub player: Uuid,
     pub player_slug: String,
     pub player_name: String,
@@ -59,7 +67,7 @@ pub enum Begun {
 ///
 /// # Errors
 /// `not_found` for the campaign, `validation_failed` for the player.
-pub async fn player(app: &PlannerState, caller: &Caller, wanted: &Wanted) -> Result<Uuid> {
+pub async fn player(app: &PlannerState, caller: &Caller, wanted: &ActRequest) -> Result<Uuid> {
     if let Some(own) = caller.player {
         return Ok(own);
     }
@@ -78,23 +86,39 @@ pub async fn player(app: &PlannerState, caller: &Caller, wanted: &Wanted) -> Res
 ///
 /// # Errors
 /// `not_found`, `forbidden`, `validation_failed` for the request's references; `idempotency_in_flight`, `quota_exceeded`.
-pub async fn open(app: &PlannerState, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Begun> {
-    match attempt(app, caller, wanted, asker).await {
+pub async fn open(app: &PlannerState, caller: &Caller, wanted: &ActRequest, asker: &Asker) -> Result<Begun> {
+    let attempt = async || retry::repeat(BRIEF, async || attempt(app, caller, wanted, asker).await).await;
+    match attempt().await {
         // The server of the first request may be gone.
         Err(e) if e.code == Code::IdempotencyInFlight => {
             if !store::freed(&app.pool, &app.running, caller.tenant_id(), &e).await {
                 return Err(e);
             }
-            attempt(app, caller, wanted, asker).await
+            attempt().await
         }
         result => result,
     }
 }
 
-const PLAN_OPEN: &str = "SELECT p.*, set_config('synchronous_commit', $23, true) FROM plan_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, \
-    $20, $21, $22) p";
+const PLAN_OPEN: &str = "SELECT p.*, set_config('synchronous_commit', $5, true), \
+    (SELECT c.settings -> 'models' FROM campaign c WHERE c.tenant_id = $1 AND c.id = p.campaign) AS models FROM plan_open($1, $2, $3, $4) p";
 
-async fn attempt(app: &PlannerState, caller: &Caller, wanted: &Wanted, asker: &Asker) -> Result<Begun> {
+/// The names in a request, each an id or a slug, in the form that the database function `plan_open` takes.
+#[derive(Serialize)]
+struct Named<'a> {
+    campaign_id: Option<Uuid>,
+    campaign: Option<String>,
+    only_campaign: Option<Uuid>,
+    player_id: Option<Uuid>,
+    player: Option<String>,
+    only_player: Option<Uuid>,
+    scene_id: Option<Uuid>,
+    scene: Option<String>,
+    channel: Option<&'a str>,
+    is_told: bool,
+}
+
+async fn attempt(app: &PlannerState, caller: &Caller, wanted: &ActRequest, asker: &Asker) -> Result<Begun> {
     let turn = Uuid::now_v7();
     let actor = caller.actor();
     let limits = &caller.tenant.limits;
@@ -143,7 +167,7 @@ async fn opened(
     tx: &TenantTx,
     app: &PlannerState,
     caller: &Caller,
-    asked: (&Wanted, &Asker),
+    asked: (&ActRequest, &Asker),
     turn: Uuid,
     (scene, channel): (Option<&str>, Option<&str>),
 ) -> Result<PgRow> {
@@ -157,40 +181,34 @@ fn bind<'q>(
     q: Call<'q>,
     app: &PlannerState,
     caller: &Caller,
-    (wanted, asker): (&'q Wanted, &Asker),
+    (wanted, asker): (&'q ActRequest, &Asker),
     turn: Uuid,
     scene: Option<&str>,
     channel: Option<&'q str>,
 ) -> Call<'q> {
-    let named = |name: Option<&str>| match name.map(Ref::parse) {
+    let by = |name: Option<&str>| match name.map(Ref::parse) {
         Some(Ref::Id(id)) => (Some(id), None),
         Some(Ref::Slug(slug)) => (None, Some(slug)),
         None => (None, None),
     };
-    let ((campaign, campaign_slug), (player, player_slug)) =
-        (named(Some(&wanted.campaign)), named(Some(&wanted.player)));
-    let (scene, scene_slug) = named(scene);
-    q.bind(campaign)
-        .bind(campaign_slug)
-        .bind(caller.campaign)
-        .bind(player)
-        .bind(player_slug)
-        .bind(caller.player)
-        .bind(scene)
-        .bind(scene_slug)
-        .bind(channel)
-        .bind(turn)
-        .bind(&wanted.text)
-        .bind(!wanted.dry_run)
-        .bind(app.llm.reply_mode(&caller.tenant).as_str())
-        .bind(caller.author())
-        .bind(app.running.instance)
-        .bind(store::LEASE_SECONDS)
-        .bind(Uuid::now_v7())
-        .bind(wanted.key.as_ref().map(|k| k.route.as_str()))
-        .bind(wanted.key.as_ref().map(|k| k.key.as_str()))
-        .bind(wanted.key.as_ref().map(|k| &k.fingerprint[..]))
-        .bind(if asker.live.is_some() { "on" } else { "off" })
+    let (campaign_id, campaign) = by(Some(&wanted.campaign));
+    let (player_id, player) = by(Some(&wanted.player));
+    let (scene_id, scene) = by(scene);
+    let named = Named {
+        campaign_id,
+        campaign,
+        only_campaign: caller.campaign,
+        player_id,
+        player,
+        only_player: caller.player,
+        scene_id,
+        scene,
+        channel,
+        is_told: !wanted.dry_run,
+    };
+    // The database finds the campaign and the player.
+    let new = new_turn(turn, (Uuid::nil(), Uuid::nil()), app, caller, wanted);
+    q.bind(Json(named)).bind(new.row()).bind(if asker.live.is_some() { "on" } else { "off" })
 }
 
 fn begun(row: &PgRow, turn: Uuid) -> Result<Begun> {
@@ -216,6 +234,8 @@ fn scene(row: &PgRow, turn: Uuid) -> Result<Scene> {
         turn,
         campaign: row.read("campaign")?,
         allowed: row.read("allowed")?,
+        automatic: row.read("automatic")?,
+        models: row.read("models")?,
         player: row.read("player")?,
         player_slug: row.read("player_slug")?,
         player_name: row.read("player_name")?,
@@ -224,23 +244,39 @@ fn scene(row: &PgRow, turn: Uuid) -> Result<Scene> {
 }
 
 impl Scene {
+    /// Whether the server reports a command as an action.
+    pub fn reports(&self, command: &str) -> bool {
+        self.automatic.as_ref().and_then(Value::as_array).into_iter().flatten().any(|name| name == command)
+    }
+
     /// The turn's row, in the form that `turns::store` needs to end it.
-    pub fn row<'a>(&self, app: &TurnState, caller: &Caller, wanted: &'a Wanted) -> NewTurn<'a> {
-        NewTurn {
-            id: self.turn,
-            campaign: self.campaign,
-            kind: "planner",
-            entity: self.player,
-            player: Some(self.player),
-            action: &wanted.text,
-            mode: app.llm.reply_mode(&caller.tenant),
-            on_failure: OnFailure::Revert,
-            key_id: caller.author(),
-            instance: app.running.instance,
-            key: wanted.key.as_ref(),
-            live: None,
-            talk_version: None,
-            place: store::Place::Free,
-        }
+    pub fn row<'a>(&self, app: &TurnState, caller: &Caller, wanted: &'a ActRequest) -> NewTurn<'a> {
+        new_turn(self.turn, (self.campaign, self.player), app, caller, wanted)
+    }
+}
+
+fn new_turn<'a>(
+    id: Uuid,
+    (campaign, player): (Uuid, Uuid),
+    app: &TurnState,
+    caller: &Caller,
+    wanted: &'a ActRequest,
+) -> NewTurn<'a> {
+    NewTurn {
+        id,
+        campaign,
+        kind: "planner",
+        entity: player,
+        player: Some(player),
+        action: &wanted.text,
+        mode: app.llm.reply_mode(&caller.tenant),
+        on_failure: OnFailure::Revert,
+        key_id: caller.author(),
+        instance: app.running.instance,
+        key: wanted.key.as_ref(),
+        live: None,
+        talk_version: None,
+        parent: None,
+        place: store::Place::Free,
     }
 }

@@ -56,12 +56,12 @@ pub fn instructions(allowed: Allowed) -> Arc<str> {
     if let Some(text) = WRITTEN.read().unwrap_or_else(PoisonError::into_inner).get(&allowed) {
         return text.clone();
     }
-    let text: Arc<str> = written(allowed).into();
+    let text: Arc<str> = render(allowed).into();
     WRITTEN.write().unwrap_or_else(PoisonError::into_inner).insert(allowed, text.clone());
     text
 }
 
-fn written(allowed: Allowed) -> String {
+fn render(allowed: Allowed) -> String {
     let mut text = RULES.to_owned();
     fence::open(&mut text, "commands", &[]);
     for command in allowed.commands() {

@@ -3,7 +3,9 @@
 use std::{ops::Deref, sync::Arc, time::Duration};
 
 use actix_web::web;
+use base::error::Result;
 use edge::state::{Above, Edge};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::Planner;
@@ -84,6 +86,10 @@ impl Deref for PlannerState {
 impl Above for PlannerState {
     fn cancel(&self, turn: Uuid) {
         self.running.cancel(turn);
+    }
+
+    fn check_tools(&self, sent: &Value, stored: &Value) -> Result<()> {
+        crate::tools::granted::check(sent, stored)
     }
 
     fn forget(&self, tenant: Uuid) {

@@ -153,7 +153,7 @@ impl Prompts {
 
     /// The ids for a request's names, as of the last time. Only a hint: the version heads decide whether it is still valid.
     #[must_use]
-    pub fn known_as(&self, alias: &Alias) -> Option<PromptKey> {
+    pub fn cached_key(&self, alias: &Alias) -> Option<PromptKey> {
         self.aliases.get(alias)
     }
 

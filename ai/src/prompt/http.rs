@@ -6,7 +6,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    assemble::Wanted,
+    assemble::PromptRequest,
     preview::{Preview, preview},
 };
 use crate::prompt::state::PromptState;
@@ -44,8 +44,9 @@ async fn answer(
     let (campaign, entity) = path;
     let unnamed = || Error::invalid("/player_id", "required", "Name the player character.");
     let player = input.player_id.as_deref().ok_or_else(unnamed)?;
-    let mode = input.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
-    let wanted = Wanted { campaign: &campaign, kind, entity: &entity, player, mode };
+    let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
+    let (mode, models) = (input.reply_mode, &models);
+    let wanted = PromptRequest { campaign: &campaign, kind, entity: &entity, player, mode, models };
     let work = async || Reply::ok(&preview(app, caller, &wanted, &input.action).await?);
     computed(app, caller, body.idempotency.as_ref(), work).await
 }

@@ -7,7 +7,12 @@ use entity::lore::Logic;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
-use super::{LoreDecision, cache::Weigh, scope::LoreScope};
+use super::{
+    LoreDecision,
+    cache::Weigh,
+    reason::{HeldBack, LoreReason},
+    scope::LoreScope,
+};
 use base::error::Result;
 use base::stored::Columns;
 use db::tenancy::TenantTx;
@@ -30,7 +35,7 @@ pub enum Knower {
 
 /// A lore entry.
 #[derive(Debug)]
-pub struct Entry {
+pub struct LoreEntry {
     pub id: Uuid,
     pub slug: String,
     pub title: String,
@@ -38,6 +43,8 @@ pub struct Entry {
     pub priority: i32,
     pub tokens: u32,
     pub version: i64,
+    /// What it is about, as a slug.
+    pub about: Box<str>,
     secret: bool,
     known_by: Box<[Uuid]>,
     secondary: Box<[String]>,
@@ -45,7 +52,7 @@ pub struct Entry {
     scan_depth: usize,
 }
 
-impl Entry {
+impl LoreEntry {
     fn of(row: &PgRow) -> Result<Self> {
         let logic = match row.read::<&str>("logic")? {
             "and_all" => Logic::AndAll,
@@ -62,6 +69,7 @@ impl Entry {
             priority: row.read("priority")?,
             tokens: u32::try_from(row.read::<i32>("tokens")?).unwrap_or_default(),
             version: row.read("version")?,
+            about: row.read::<String>("associated_key")?.into(),
             secret: row.read("secret")?,
             known_by: row.read::<Vec<Uuid>>("known_by")?.into(),
             secondary: secondary.0.into_iter().map(|k| k.to_lowercase()).collect(),
@@ -91,9 +99,9 @@ impl Entry {
         if !self.is_known_to(knower) {
             Some(HeldBack::Secret)
         } else if age >= depth {
-            Some(HeldBack::TooLongAgo)
+            Some(HeldBack::TooLongAgo { scan_depth: self.scan_depth })
         } else if !secondary_holds(self, texts.get(..depth.min(texts.len())).unwrap_or_default()) {
-            Some(HeldBack::SecondaryKeys)
+            Some(HeldBack::SecondaryKeys(self.logic))
         } else {
             None
         }
@@ -105,39 +113,6 @@ impl Entry {
             + self.slug.len()
             + self.secondary.iter().map(String::len).sum::<usize>()
             + 200
-    }
-}
-
-/// Why an entry is not activated, although one of its keys occurs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeldBack {
-    /// The reader may not know it.
-    Secret,
-    /// The key occurs further back than the entry's scan depth.
-    TooLongAgo,
-    /// The condition of its secondary keys is not met.
-    SecondaryKeys,
-}
-
-impl HeldBack {
-    /// The reason for this entry, in words.
-    #[must_use]
-    pub fn reason(self, entry: &Entry) -> String {
-        match self {
-            Self::Secret => "secret: a key was met, but it is not in known_by".to_owned(),
-            Self::TooLongAgo => {
-                format!("keyword: a key was met, but further back than scan_depth {}", entry.scan_depth)
-            }
-            Self::SecondaryKeys => {
-                let why = match entry.logic {
-                    Logic::AndAny => "none of its secondary keys was",
-                    Logic::AndAll => "not all of its secondary keys were",
-                    Logic::NotAny => "so was one of its secondary keys",
-                    Logic::NotAll => "so were all of its secondary keys",
-                };
-                format!("keyword: a key was met, but {why}")
-            }
-        }
     }
 }
 
@@ -176,18 +151,18 @@ impl Fuel {
 /// Entries with a key that occurs.
 #[derive(Default)]
 pub struct Met<'l> {
-    pub woken: Vec<&'l Entry>,
-    pub held_back: Vec<(&'l Entry, HeldBack)>,
+    pub woken: Vec<&'l LoreEntry>,
+    pub held_back: Vec<(&'l LoreEntry, HeldBack)>,
 }
 
 /// The enabled entries of one scope.
 pub struct ScopeLore {
     pub scope: LoreScope,
     /// The entries that are always active, by priority, then age.
-    pub always: Vec<Entry>,
+    pub always: Vec<LoreEntry>,
     /// How many more always active entries there are.
     pub always_beyond: i64,
-    keyword: Vec<Entry>,
+    keyword: Vec<LoreEntry>,
     /// Finds primary keys. `patterns` has the entry of each pattern.
     finder: Option<AhoCorasick>,
     patterns: Vec<usize>,
@@ -206,14 +181,17 @@ impl ScopeLore {
     /// # Errors
     /// Database errors.
     pub async fn load(tx: &TenantTx, campaign: Uuid, scope: &LoreScope) -> Result<Self> {
+        if scope.is_kind() {
+            return Self::load_kind(tx, campaign, scope).await;
+        }
         // Always active entries are loaded scope by scope.
         let always = if scope.is_any() { Vec::new() } else { rows(tx, campaign, scope, "always", ALWAYS_MAX).await? };
         let always_count = always.first().map_or(Ok(0), |row| row.read::<i64>("matching"))?;
-        let always = always.iter().map(Entry::of).collect::<Result<Vec<_>>>()?;
+        let always = always.iter().map(LoreEntry::of).collect::<Result<Vec<_>>>()?;
         let mut keyword = Vec::new();
         let (mut keys, mut patterns, mut bytes) = (Vec::new(), Vec::new(), 0);
         for row in rows(tx, campaign, scope, "keyword", KEYWORD_MAX).await? {
-            let entry = Entry::of(&row)?;
+            let entry = LoreEntry::of(&row)?;
             let primary: sqlx::types::Json<Vec<String>> = row.read("keys")?;
             bytes += entry.bytes() + primary.0.iter().map(|k| k.len() * 8).sum::<usize>();
             if bytes > KEYWORD_BYTES_MAX {
@@ -225,14 +203,50 @@ impl ScopeLore {
             }
             keyword.push(entry);
         }
-        let finder = if keys.is_empty() {
-            None
-        } else {
-            AhoCorasick::builder().match_kind(MatchKind::Standard).build(&keys).ok()
-        };
-        let bytes = bytes + always.iter().map(Entry::bytes).sum::<usize>() + 500;
+        let finder = finder_of(&keys);
+        let bytes = bytes + always.iter().map(LoreEntry::bytes).sum::<usize>() + 500;
         let always_beyond = always_count - i64::try_from(always.len()).unwrap_or(0);
         Ok(Self { scope: scope.clone(), always, always_beyond, keyword, finder, patterns, bytes })
+    }
+
+    /// Loads all lore of creatures or items. An entry is found by the names of its subject and by its keys. Two
+    /// statements.
+    async fn load_kind(tx: &TenantTx, campaign: Uuid, scope: &LoreScope) -> Result<Self> {
+        let mut keyword = Vec::new();
+        let (mut keys, mut patterns, mut bytes) = (Vec::new(), Vec::new(), 500);
+        for activation in ["keyword", "always"] {
+            for row in rows(tx, campaign, scope, activation, KEYWORD_MAX).await? {
+                let mut entry = LoreEntry::of(&row)?;
+                let mut names = names_of(&entry, row.read::<Option<&str>>("associated_id")?.unwrap_or_default());
+                if activation == "keyword" {
+                    let own: sqlx::types::Json<Vec<String>> = row.read("keys")?;
+                    names.extend(own.0.iter().map(|key| key.trim().to_lowercase()));
+                } else {
+                    // The entry has no condition, and is matched only against this turn's text.
+                    (entry.secondary, entry.scan_depth) = (Box::default(), 0);
+                }
+                bytes += entry.bytes() + names.iter().map(|name| name.len() * 8).sum::<usize>();
+                if bytes > KEYWORD_BYTES_MAX {
+                    break;
+                }
+                names.retain(|name| !name.is_empty());
+                names.sort();
+                names.dedup();
+                patterns.extend(names.iter().map(|_| keyword.len()));
+                keys.extend(names);
+                keyword.push(entry);
+            }
+        }
+        let (scope, finder) = (scope.clone(), finder_of(&keys));
+        Ok(Self { scope, always: Vec::new(), always_beyond: 0, keyword, finder, patterns, bytes })
+    }
+
+    /// The entries whose subject is here, by priority, then age.
+    #[must_use]
+    pub fn about(&self, is_here: impl Fn(&str) -> bool) -> Vec<&LoreEntry> {
+        let mut entries: Vec<&LoreEntry> = self.keyword.iter().filter(|entry| is_here(&entry.about)).collect();
+        entries.sort_by_key(|e| (std::cmp::Reverse(e.priority), e.id));
+        entries
     }
 
     /// The keyword entries whose keys occur in `texts`, by priority, then age. `texts` are in lower case, the newest first: this
@@ -283,12 +297,31 @@ impl ScopeLore {
     }
 }
 
+fn finder_of(keys: &[String]) -> Option<AhoCorasick> {
+    if keys.is_empty() { None } else { AhoCorasick::builder().match_kind(MatchKind::Standard).build(keys).ok() }
+}
+
+/// The names of an entry's subject, in lower case: the subject as written, the same with spaces between its words, and
+/// the title without an article.
+fn names_of(entry: &LoreEntry, subject: &str) -> Vec<String> {
+    let title = entry.title.trim().to_lowercase();
+    let bare =
+        ["the ", "a ", "an "].iter().find_map(|article| title.strip_prefix(article)).unwrap_or(&title).to_owned();
+    vec![subject.trim().to_lowercase(), entry.about.replace(['_', '-'], " "), bare]
+}
+
 async fn rows(tx: &TenantTx, campaign: Uuid, scope: &LoreScope, activation: &str, rows_max: i64) -> Result<Vec<PgRow>> {
     // The scope of all scopes has no name. The parameter for its subject then has no effect.
-    let in_scope = if scope.is_any() { "$3 || $4 = ''" } else { "scope = $3 AND associated_key = $4" };
+    let in_scope = if scope.is_any() {
+        "$3 || $4 = ''"
+    } else if scope.is_kind() {
+        "scope = $3 AND $4 <> ''"
+    } else {
+        "scope = $3 AND associated_key = $4"
+    };
     let wanted = format!("tenant_id = $1 AND campaign_id = $2 AND {in_scope} AND activation = $5 AND enabled");
     let sql = format!(
-        "SELECT * FROM (SELECT id, slug, title, content, priority, tokens, version, secret, known_by, keys, secondary_keys, logic, scan_depth, \
+        "SELECT * FROM (SELECT id, slug, title, associated_key, associated_id, content, priority, tokens, version, secret, known_by, keys, secondary_keys, logic, scan_depth, \
                 (SELECT count(*) FROM lore WHERE {wanted}) AS matching, \
                 sum(octet_length(content)) OVER (ORDER BY priority DESC, id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
              FROM lore WHERE {wanted} ORDER BY priority DESC, id LIMIT $6) entry \
@@ -333,7 +366,7 @@ pub fn finds(text: &str, key: &str) -> bool {
 }
 
 /// Whether the condition of the secondary keys is met. An entry without secondary keys has no condition.
-fn secondary_holds(entry: &Entry, texts: &[&str]) -> bool {
+fn secondary_holds(entry: &LoreEntry, texts: &[&str]) -> bool {
     let mut found = entry.secondary.iter().filter(|k| !k.is_empty()).map(|key| holds(texts, key));
     if entry.secondary.is_empty() {
         return true;
@@ -352,21 +385,21 @@ pub fn choose(
     lores: &[Arc<ScopeLore>],
     knower: Knower,
     budget_tokens: u32,
-) -> (Vec<(&ScopeLore, &Entry)>, Vec<LoreDecision>) {
-    let mut candidates: Vec<(&ScopeLore, &Entry)> =
+) -> (Vec<(&ScopeLore, &LoreEntry)>, Vec<LoreDecision>) {
+    let mut candidates: Vec<(&ScopeLore, &LoreEntry)> =
         lores.iter().flat_map(|lore| lore.always.iter().map(move |e| (&**lore, e))).collect();
     candidates.sort_by_key(|(_, e)| (std::cmp::Reverse(e.priority), e.id));
     let (mut chosen, mut decisions, mut used) = (Vec::new(), Vec::new(), 0u32);
     for (lore, entry) in candidates {
         let cost = entry.tokens.saturating_add(20);
         let (included, reason) = if !entry.is_known_to(knower) {
-            (false, "secret: not in known_by".to_owned())
+            (false, LoreReason::Secret)
         } else if used.saturating_add(cost) > budget_tokens {
-            (false, format!("budget: its {} tokens do not fit into the rest of {budget_tokens}", entry.tokens))
+            (false, LoreReason::OverBudget { tokens: entry.tokens, budget: budget_tokens })
         } else {
             used += cost;
             chosen.push((lore, entry));
-            (true, lore.scope.describe())
+            (true, LoreReason::Scope(lore.scope.clone()))
         };
         decisions.push(LoreDecision { id: entry.id, slug: entry.slug.clone(), included, reason });
     }

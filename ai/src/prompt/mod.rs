@@ -1,10 +1,13 @@
 //! Prompts: what a model reads, in sections, within budgets, and byte for byte the same until something changes.
 //!
-//! - `campaigns::prompt_section` has the order of sections and their budgets, as data.
+//! - `campaigns::prompt_section` has the order of sections and their budgets, as data; `campaigns::prompt_template` a campaign's own.
 //! - [`fence`] wraps text that people wrote, so that it cannot leave its place.
+//! - [`here`] says which creatures and items are here.
 //! - [`lore`] loads a scope's lore and finds keywords; [`scope`] says which scopes concern whom; [`wake`] adds lore to a turn.
+//! - [`cast`] is who takes part in a conversation.
+//! - [`macros`] fills in the macros of what people wrote; [`reminder`] puts what is to be read late into the conversation.
 //! - [`segment`] writes a section; [`assemble`] decides which must be written again; [`cache`] keeps them.
-//! - [`transcript`] is the conversation so far; [`preview`] shows the whole prompt without calling a model.
+//! - [`turn`] writes a turn's own message; [`transcript`] is the conversation so far; [`preview`] shows the whole prompt without calling a model.
 //!
 //! A cached section is used only if the version heads from which it was built match the database's. Heads are read before the data
 //! to which they belong, so that a change in between makes a section look outdated, never current by mistake. The base of a prompt
@@ -12,16 +15,23 @@
 
 pub mod assemble;
 pub mod cache;
+pub mod cast;
 pub mod fence;
+pub mod here;
 pub mod http;
 pub mod lore;
+pub mod macros;
 pub mod preview;
+pub mod reason;
+pub mod reminder;
 pub mod scope;
 pub mod segment;
 pub mod state;
 pub mod transcript;
+pub mod turn;
 pub mod wake;
 
+pub use reason::LoreReason;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -33,5 +43,6 @@ pub struct LoreDecision {
     pub slug: String,
     pub included: bool,
     /// A word for programs and a few words for people, such as `scope: zone port_town`.
-    pub reason: String,
+    #[schema(value_type = String)]
+    pub reason: LoreReason,
 }

@@ -3,22 +3,27 @@
 use std::{collections::HashMap, sync::Arc};
 
 use serde::Serialize;
+use sqlx::postgres::PgRow;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    LoreDecision,
-    assemble::{Assembled, Wanted, assemble, turn_text_apart},
+    LoreDecision, LoreReason,
+    assemble::{Assembled, PromptRequest, assemble},
     cache::Prompts,
     lore::ScopeLore,
+    reminder::reminders,
+    scope::LoreScope,
+    turn::{Cause, turn_text_apart},
 };
 use crate::prompt::state::PromptState;
-use base::error::Result;
+use base::error::{Error, Result};
 use base::stored::Columns;
 use db::tenancy::TenantTx;
 use edge::caller::Caller;
+use entity::kind::EntityKind;
 use llm::Role;
-use world::campaigns::prompt_section::Section;
+use world::{campaigns::prompt_section::Section, owners::influence};
 
 /// The most entries that a preview explains.
 const ENTRIES_MAX: i64 = 20_000;
@@ -64,7 +69,7 @@ pub struct Preview {
 ///
 /// # Errors
 /// The errors of [`assemble`].
-pub async fn preview(app: &PromptState, caller: &Caller, wanted: &Wanted<'_>, action: &str) -> Result<Preview> {
+pub async fn preview(app: &PromptState, caller: &Caller, wanted: &PromptRequest<'_>, action: &str) -> Result<Preview> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     preview_in(&app.prompts, &tx, caller, wanted, action).await
 }
@@ -77,15 +82,20 @@ pub async fn preview_in(
     prompts: &Prompts,
     tx: &TenantTx,
     caller: &Caller,
-    wanted: &Wanted<'_>,
+    wanted: &PromptRequest<'_>,
     action: &str,
 ) -> Result<Preview> {
     let Assembled { base, hit } = assemble(prompts, tx, caller, wanted).await?;
-    let transcript = base.transcript.within(Section::History.budget_in(&base.cast.settings));
-    let turn = turn_text_apart(&base, &transcript, action, None).await?;
+    let transcript = base.window();
+    let has = match base.cast.entity.kind {
+        EntityKind::Owner => influence::now(tx, base.key.entity).await?,
+        EntityKind::Npc => None,
+    };
+    let turn = turn_text_apart(&base, &transcript, (Cause::Action, action), None, has).await?;
+    // There is no turn whose id could decide what is random.
+    let reminders = reminders(&base.cast, Uuid::nil());
     let mut sections: Vec<SectionText> = base
-        .segments
-        .iter()
+        .listed()
         .map(|s| SectionText {
             name: s.section.name(),
             text: s.text.to_string(),
@@ -114,9 +124,16 @@ pub async fn preview_in(
         hash: turn.hash.clone(),
         cut: turn.cut.clone(),
     });
+    sections.extend(reminders.iter().map(|reminder| SectionText {
+        name: reminder.name,
+        text: reminder.text.to_string(),
+        tokens: reminder.tokens,
+        hash: reminder.hash.clone(),
+        cut: String::new(),
+    }));
     let decided: Vec<_> = base.segments.iter().flat_map(|s| s.lore.iter()).chain(&turn.lore).cloned().collect();
     let lore = explain(tx, base.key.campaign, decided, &base.lore).await?;
-    let messages = base.messages(&transcript, turn.text.clone());
+    let messages = base.messages(&transcript, turn.text.clone(), &reminders);
     let messages = messages.iter().map(|m| MessageText { role: m.role, content: m.content.concat() }).collect();
     Ok(Preview {
         total_tokens: sections.iter().map(|s| s.tokens).sum(),
@@ -147,26 +164,32 @@ async fn explain(
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let mut decided: HashMap<Uuid, LoreDecision> = decided.into_iter().map(|d| (d.id, d)).collect();
-    rows.iter()
-        .map(|row| {
-            let id: Uuid = row.read("id")?;
-            decided.remove(&id).map_or_else(
-                || {
-                    let (scope, key): (&str, &str) = (row.read("scope")?, row.read("associated_key")?);
-                    let concerns = lores.iter().any(|l| l.scope.scope == scope && l.scope.key == key);
-                    let reason = if !row.read::<bool>("enabled")? {
-                        "disabled".to_owned()
-                    } else if row.read::<&str>("activation")? == "keyword" && concerns {
-                        "keyword: none of its keys was met".to_owned()
-                    } else if concerns {
-                        "budget: too many entries of its scope come first".to_owned()
-                    } else {
-                        format!("scope: {scope} {key} does not concern this entity and player")
-                    };
-                    Ok(LoreDecision { id, slug: row.read("slug")?, included: false, reason })
-                },
-                Ok,
-            )
-        })
-        .collect()
+    let decision = |row: &PgRow| {
+        let id: Uuid = row.read("id")?;
+        if let Some(decision) = decided.remove(&id) {
+            return Ok(decision);
+        }
+        let reason = why_not_considered(row, lores)?;
+        Ok(LoreDecision { id, slug: row.read("slug")?, included: false, reason })
+    };
+    rows.iter().map(decision).collect()
+}
+
+/// Why an entry is out although no section decided about it.
+fn why_not_considered(row: &PgRow, lores: &[Arc<ScopeLore>]) -> Result<LoreReason> {
+    if !row.read::<bool>("enabled")? {
+        return Ok(LoreReason::Disabled);
+    }
+    let scope = LoreScope::named(row.read("scope")?, row.read("associated_key")?)
+        .ok_or_else(|| Error::internal("a lore entry has an unknown scope"))?;
+    if matches!(scope.scope, "creature" | "item") {
+        return Ok(LoreReason::NotHere(scope));
+    }
+    Ok(if !lores.iter().any(|lore| lore.scope == scope) {
+        LoreReason::OtherScope(scope)
+    } else if row.read::<&str>("activation")? == "keyword" {
+        LoreReason::NoKeyword
+    } else {
+        LoreReason::TooManyFirst
+    })
 }

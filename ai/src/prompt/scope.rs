@@ -3,8 +3,12 @@
 use std::fmt::Write as _;
 
 use entity::{lore::Scope, npc, owner};
+use sea_orm::Iterable;
 
 use edge::http::resource::scope_key;
+
+/// The key of all subjects of a scope. No slug is like it.
+const ALL: &str = "*";
 
 /// A scope of lore. Its entries raise its version head.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,6 +31,18 @@ impl LoreScope {
         Self { scope: "", key: String::new() }
     }
 
+    /// All lore of creatures, and all lore of items. It concerns whoever meets them.
+    #[must_use]
+    pub fn kinds() -> [Self; 2] {
+        ["creature", "item"].map(|scope| Self { scope, key: ALL.to_owned() })
+    }
+
+    /// Whether it is one of [`LoreScope::kinds`].
+    #[must_use]
+    pub fn is_kind(&self) -> bool {
+        self.key == ALL
+    }
+
     /// Whether it is [`LoreScope::any`].
     #[must_use]
     pub fn is_any(&self) -> bool {
@@ -44,10 +60,17 @@ impl LoreScope {
         Some(Self { scope, key })
     }
 
+    /// The scope that a lore row names.
+    #[must_use]
+    pub fn named(scope: &str, key: &str) -> Option<Self> {
+        let scope = Scope::iter().map(name_of).find(|name| *name == scope)?;
+        Some(Self { scope, key: key.to_owned() })
+    }
+
     /// The version head (see `bump_heads`).
     #[must_use]
     pub fn head(&self) -> String {
-        format!("lore:{}:{}", self.scope, self.key)
+        if self.is_kind() { format!("lore:{}", self.scope) } else { format!("lore:{}:{}", self.scope, self.key) }
     }
 
     /// A few words for people.
@@ -57,7 +80,7 @@ impl LoreScope {
             return "any scope".to_owned();
         }
         let mut out = format!("scope {}", self.scope);
-        if !self.key.is_empty() {
+        if !self.key.is_empty() && !self.is_kind() {
             let _ = write!(out, " {}", self.key);
         }
         out

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
-use super::segment::short_hash;
+use super::{fence::of_conversation, segment::short_hash};
 use base::{
     error::Result,
     stored::{self, Columns},
@@ -23,14 +23,19 @@ const EXCHANGES_MAX: i64 = 2000;
 /// Stands for an answer without words, because many endpoints reject an empty message.
 const SILENCE: &str = "…";
 
-/// The messages for the model: the rules (the first of `texts`), then everything about the world, then the conversation. Roles
+/// The messages for the model: the rules (the first `rules` of `texts`), then everything about the world, then the conversation. Roles
 /// alternate, as strict endpoints require. Nothing is copied.
 #[must_use]
-pub fn messages(texts: impl IntoIterator<Item = Arc<str>>, transcript: &Transcript, turn: Arc<str>) -> Vec<Message> {
+pub fn messages(
+    texts: impl IntoIterator<Item = Arc<str>>,
+    rules: usize,
+    transcript: &Transcript,
+    turn: Arc<str>,
+) -> Vec<Message> {
     let plain = |role, content| Message { role, content, tool_calls: Vec::new(), tool_call_id: None };
     let mut texts = texts.into_iter();
     let mut messages = Vec::with_capacity(2 * transcript.exchanges.len() + 2);
-    messages.push(plain(Role::System, texts.next().into_iter().collect()));
+    messages.push(plain(Role::System, texts.by_ref().take(rules).filter(|text| !text.is_empty()).collect()));
     let mut user: Vec<Arc<str>> = texts.filter(|t| !t.is_empty()).collect();
     for exchange in &transcript.exchanges {
         user.push(exchange.user.clone());
@@ -113,7 +118,7 @@ impl Transcript {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn of_session(tx: &TenantTx, session: Uuid, told_as: &str, version: i64) -> Result<Self> {
+    pub async fn of_session(tx: &TenantTx, session: Uuid, conversation_key: &str, version: i64) -> Result<Self> {
         let rows = sqlx::query(
             "SELECT id, author, content, prompt_text, tokens, turn_id FROM message \
              WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 AND told_as = $4 AND turn_id IS NOT NULL AND id >= coalesce((\
@@ -124,7 +129,7 @@ impl Transcript {
         .bind(tx.tenant())
         .bind(session)
         .bind(EXCHANGES_MAX * 2)
-        .bind(told_as)
+        .bind(conversation_key)
         .fetch_all(&mut *tx.connection().await)
         .await?;
         Ok(Self::of_rows(&rows, version))
@@ -160,6 +165,8 @@ impl Transcript {
         if exchange.assistant.trim().is_empty() {
             exchange.assistant = SILENCE.into();
         }
+        exchange.user = of_conversation(exchange.user);
+        exchange.assistant = of_conversation(exchange.assistant);
         self.tokens = self.tokens.saturating_add(exchange.tokens);
         let mut hash = Sha256::new();
         for part in [self.hash.as_bytes(), exchange.user.as_bytes(), exchange.assistant.as_bytes()] {

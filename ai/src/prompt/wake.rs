@@ -1,11 +1,14 @@
 //! Lore that enters a conversation with a turn: entries that keywords activated, and lore of the scene's location. It is part of
 //! the turn's own message and stays there. Lore that can still be read in the window is not repeated.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     LoreDecision, fence,
-    lore::{Entry, Fuel, Knower, ScopeLore},
+    here::Here,
+    lore::{Fuel, Knower, LoreEntry, ScopeLore},
+    reason::{LoreReason, Why},
+    scope::LoreScope,
     transcript::Transcript,
 };
 
@@ -20,16 +23,24 @@ pub struct Entered {
     pub cut: String,
 }
 
+/// Lore of creatures and items, and which of them are here.
+#[derive(Clone, Copy)]
+pub struct Things<'t> {
+    pub kinds: &'t [Arc<ScopeLore>],
+    pub here: &'t Here,
+}
+
 /// Activates keyword lore by `now`, the text of this turn, and by earlier messages. Searches the scopes in order.
 pub fn wake<'l>(
     lores: impl Iterator<Item = &'l ScopeLore> + Clone,
+    things: Things<'_>,
     knower: Knower,
     transcript: &Transcript,
     now: &str,
     budget: u32,
 ) -> Entered {
     let mut entered = Entered::default();
-    if !lores.clone().any(ScopeLore::has_keywords) {
+    if !lores.clone().any(ScopeLore::has_keywords) && !things.kinds.iter().any(|kind| kind.has_keywords()) {
         return entered;
     }
     let mut texts = vec![now.to_lowercase()];
@@ -49,13 +60,21 @@ pub fn wake<'l>(
         for entry in met.woken {
             let decision = room.take(&mut entered.text, entry, knower, transcript);
             let reason = match decision {
-                Taken::Before => "keyword: activated in an earlier turn that is still in the history".to_owned(),
-                Taken::No => format!("budget: keyword lore may use at most {budget} tokens per turn"),
-                Taken::Now => format!("keyword: activated this turn, {}", lore.scope.describe()),
+                Taken::Before => LoreReason::KeywordEarlier,
+                Taken::No => LoreReason::OverKeywordBudget { budget },
+                Taken::Now => LoreReason::Keyword(lore.scope.clone()),
             };
             entered.lore.push(decided(entry, decision, reason));
         }
-        entered.lore.extend(met.held_back.iter().map(|(entry, why)| decided(entry, Taken::No, why.reason(entry))));
+        let held_back = met.held_back.into_iter();
+        entered.lore.extend(held_back.map(|(entry, why)| decided(entry, Taken::No, LoreReason::HeldBack(why))));
+    }
+    for kind in things.kinds.iter().filter(|kind| kind.has_keywords()) {
+        if room.is_full() || fuel.is_spent() {
+            room.is_cut = true;
+            break;
+        }
+        meet(&mut entered, &mut room, kind, things.here, &texts, (knower, transcript, &mut fuel));
     }
     if room.left_out > 0 {
         entered.cut = format!("{} keyword {} did not fit into {budget} tokens", room.left_out, entries(room.left_out));
@@ -68,6 +87,44 @@ pub fn wake<'l>(
     entered
 }
 
+/// Takes the lore of a kind whose subject is here or is mentioned, except entries that have entered before.
+fn meet(
+    entered: &mut Entered,
+    room: &mut Room<'_>,
+    kind: &ScopeLore,
+    here: &Here,
+    texts: &[&str],
+    (knower, transcript, fuel): (Knower, &Transcript, &mut Fuel),
+) {
+    let what = kind.scope.scope;
+    let entered_before: HashSet<_> = entered.lore.iter().filter(|lore| lore.included).map(|lore| lore.id).collect();
+    let is_new = |entry: &&LoreEntry| !entered_before.contains(&entry.id);
+    let about: Vec<&LoreEntry> = kind.about(|key| here.has(what, key)).into_iter().filter(is_new).collect();
+    let met = kind.met(texts, knower, fuel);
+    let ids: HashSet<_> = about.iter().map(|entry| entry.id).collect();
+    let spoken = met.woken.into_iter().filter(is_new).filter(|entry| !ids.contains(&entry.id));
+    let spoken: Vec<_> = spoken.map(|entry| (entry, Why::SpokenOf)).collect();
+    let decided_now: HashSet<_> = ids.iter().copied().chain(spoken.iter().map(|(entry, _)| entry.id)).collect();
+    entered.lore.retain(|lore| !decided_now.contains(&lore.id));
+    for (entry, why) in about.into_iter().map(|entry| (entry, Why::Here)).chain(spoken) {
+        let scope = LoreScope { scope: what, key: entry.about.to_string() };
+        if !entry.is_known_to(knower) {
+            entered.lore.push(decided(entry, Taken::No, LoreReason::Secret));
+            continue;
+        }
+        let decision = room.take(&mut entered.text, entry, knower, transcript);
+        let reason = match decision {
+            Taken::Before => LoreReason::ThingEarlier(why, scope),
+            Taken::No => LoreReason::OverKeywordBudget { budget: room.budget },
+            Taken::Now => LoreReason::Thing(why, scope),
+        };
+        entered.lore.push(decided(entry, decision, reason));
+    }
+    let was_decided: HashSet<_> = entered.lore.iter().map(|lore| lore.id).collect();
+    let held_back = met.held_back.into_iter().filter(|(entry, _)| !was_decided.contains(&entry.id));
+    entered.lore.extend(held_back.map(|(entry, why)| decided(entry, Taken::No, LoreReason::HeldBack(why))));
+}
+
 /// Takes the always active lore of `lores`, by priority, then age.
 pub fn always<'l>(
     lores: impl Iterator<Item = &'l ScopeLore>,
@@ -77,7 +134,7 @@ pub fn always<'l>(
 ) -> Entered {
     let mut entered = Entered::default();
     let mut beyond = 0;
-    let mut all: Vec<(&ScopeLore, &Entry)> = Vec::new();
+    let mut all: Vec<(&ScopeLore, &LoreEntry)> = Vec::new();
     for lore in lores {
         beyond += lore.always_beyond.unsigned_abs();
         all.extend(lore.always.iter().map(|entry| (lore, entry)));
@@ -88,15 +145,13 @@ pub fn always<'l>(
         let (decision, reason) = if entry.is_known_to(knower) {
             let decision = room.take(&mut entered.text, entry, knower, transcript);
             let reason = match decision {
-                Taken::Before => {
-                    format!("{}, told in an earlier turn that is still in the history", lore.scope.describe())
-                }
-                Taken::No => format!("budget: its {} tokens do not fit into the rest of {budget}", entry.tokens),
-                Taken::Now => lore.scope.describe(),
+                Taken::Before => LoreReason::ScopeEarlier(lore.scope.clone()),
+                Taken::No => LoreReason::OverBudget { tokens: entry.tokens, budget },
+                Taken::Now => LoreReason::Scope(lore.scope.clone()),
             };
             (decision, reason)
         } else {
-            (Taken::No, "secret: not in known_by".to_owned())
+            (Taken::No, LoreReason::Secret)
         };
         entered.lore.push(decided(entry, decision, reason));
     }
@@ -110,7 +165,7 @@ fn entries(n: u64) -> &'static str {
     if n == 1 { "entry" } else { "entries" }
 }
 
-fn decided(entry: &Entry, taken: Taken, reason: String) -> LoreDecision {
+fn decided(entry: &LoreEntry, taken: Taken, reason: LoreReason) -> LoreDecision {
     LoreDecision { id: entry.id, slug: entry.slug.clone(), included: taken != Taken::No, reason }
 }
 
@@ -150,7 +205,7 @@ impl<'t> Room<'t> {
         self.used.saturating_add(FENCE_TOKENS) >= self.budget
     }
 
-    fn take(&mut self, out: &mut String, entry: &Entry, knower: Knower, transcript: &Transcript) -> Taken {
+    fn take(&mut self, out: &mut String, entry: &LoreEntry, knower: Knower, transcript: &Transcript) -> Taken {
         let is_told = self.told.contains(fence::attribute(&entry.slug).as_ref());
         if self.is_full() && !is_told {
             self.left_out += 1;

@@ -315,3 +315,85 @@ pub struct EncounterListed {
     #[schema(required = true)]
     outcome: Option<String>,
 }
+
+/// The result of an owner's message: a chat message to a player, or a memory of an NPC.
+#[derive(ToSchema)]
+pub struct MessageSent {
+    /// The chat message that only the player reads.
+    message_id: Option<Uuid>,
+    /// The memory that the NPC got.
+    memory_id: Option<Uuid>,
+}
+
+/// An NPC's changed disposition.
+#[derive(ToSchema)]
+pub struct BehaviorChanged {
+    /// The NPC's id.
+    npc_id: Uuid,
+    /// The new disposition.
+    disposition: String,
+    /// The disposition before.
+    before: String,
+    /// The memory that the NPC got, if the call gave it one.
+    memory_id: Option<Uuid>,
+}
+
+/// An NPC's changed stat block.
+#[derive(ToSchema)]
+pub struct StatsChanged {
+    /// The NPC's id.
+    npc_id: Uuid,
+    /// The whole stat block.
+    stats: entity::shapes::Stats,
+}
+
+/// The lore entry of an event.
+#[derive(ToSchema)]
+pub struct EventTriggered {
+    /// The entry's id.
+    lore_id: Uuid,
+    /// The entry's slug.
+    slug: String,
+    /// Whether the event happened before, so that its entry was rewritten.
+    rewritten: bool,
+}
+
+/// New NPCs.
+#[derive(ToSchema)]
+pub struct EntitiesSpawned {
+    /// The name of each.
+    name: String,
+    /// The place where they are.
+    location: String,
+    /// The new NPCs.
+    npcs: Vec<Spawned>,
+}
+
+/// A new NPC.
+#[derive(ToSchema)]
+pub struct Spawned {
+    /// The NPC's id.
+    id: Uuid,
+    /// The NPC's slug.
+    slug: String,
+}
+
+/// How much there is of an owner's resource.
+#[derive(ToSchema)]
+pub struct ResourceChanged {
+    /// The resource's name.
+    resource: String,
+    /// How much there is now.
+    amount: f64,
+}
+
+/// A passive skill that a character got.
+#[derive(ToSchema)]
+pub struct SkillGranted {
+    /// The character's id.
+    player_id: Uuid,
+    /// The skill's name.
+    skill: String,
+    /// How well it is mastered, in percent.
+    percentage: i32,
+}

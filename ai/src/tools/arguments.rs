@@ -42,6 +42,36 @@ impl Memorize {
     }
 }
 
+/// A text of an argument without the spaces around it.
+///
+/// # Errors
+/// `validation_failed` at `pointer` if nothing is left, or it is too long.
+pub(super) fn text<'a>(given: &'a str, pointer: &str, chars_max: usize) -> Result<&'a str> {
+    let text = given.trim();
+    if text.is_empty() {
+        return Err(Error::invalid(pointer, "invalid_value", "must not be blank"));
+    }
+    if text.chars().count() > chars_max {
+        return Err(Error::invalid(pointer, "too_long", format!("must have at most {chars_max} characters")));
+    }
+    if text.contains('\0') {
+        return Err(Error::invalid(pointer, "invalid_text", "Text must not contain NUL characters."));
+    }
+    Ok(text)
+}
+
+/// One line of at most 200 characters.
+///
+/// # Errors
+/// `validation_failed` at `pointer`.
+pub(super) fn line<'a>(given: &'a str, pointer: &str) -> Result<&'a str> {
+    let line = text(given, pointer, 200)?;
+    if line.chars().any(char::is_control) {
+        return Err(Error::invalid(pointer, "invalid_text", "must be one line without control characters"));
+    }
+    Ok(line)
+}
+
 /// The schema of `T` in the form that models expect: an object without references and title.
 pub(crate) fn schema<T: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| {
@@ -65,7 +95,7 @@ pub(crate) fn schema<T: JsonSchema>() -> Value {
 pub(crate) fn read<T: DeserializeOwned>(given: Value) -> Result<T> {
     json::sound(&given, &mut String::new())?;
     let Value::Object(members) = &given else {
-        return Err(Error::invalid("", "invalid_value", "Arguments are an object."));
+        return Err(Error::invalid("", "invalid_value", "Arguments must be an object."));
     };
     body::typed(given.clone()).map_err(|mut first| {
         let mut errors: Vec<FieldError> = members.iter().filter_map(|(name, value)| alone::<T>(name, value)).collect();

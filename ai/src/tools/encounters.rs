@@ -121,6 +121,7 @@ impl ToolSpec for ManageEncounter {
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const LISTED: bool = false;
     const INFORMS: bool = true;
+    const PREVIEWS: bool = false;
     type Arguments = Manage;
     type Answer = EncounterManaged;
 
@@ -130,7 +131,9 @@ impl ToolSpec for ManageEncounter {
         let campaign = Ref::Id(cx.campaign);
         let at = at(cx, &campaign).await?;
         let id = || {
-            encounter_id.as_deref().ok_or_else(|| Error::invalid("/encounter_id", "required", "Name the encounter."))
+            encounter_id
+                .as_deref()
+                .ok_or_else(|| Error::invalid("/encounter_id", "required", "Give the id of the encounter."))
         };
         match operation {
             Operation::Create => {
@@ -170,12 +173,12 @@ fn is_master(cx: &ToolCx<'_>) -> bool {
 }
 
 fn needs_gm(pointer: &str) -> Error {
-    Error::invalid(pointer, "invalid_value", "Only a game master may say this.")
+    Error::invalid(pointer, "invalid_value", "Only a game master may give this value.")
 }
 
 async fn at<'a>(cx: &'a ToolCx<'_>, campaign: &'a Ref) -> Result<Cx<'a>> {
     let place = Place { campaign, only: None };
-    Ok(Cx { tx: cx.tx().await?, place, turn: cx.turn, rows_max: cx.rows_max })
+    Ok(Cx { tx: cx.tx().await?, place, turn: cx.turn, is_command: cx.is_command, rows_max: cx.rows_max })
 }
 
 async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {
@@ -258,7 +261,7 @@ impl ToolSpec for EncounterAction {
             (None, Some(player)) => stand::fight_of(cx.tx().await?, player).await?.map(|id| id.to_string()),
             (None, None) => None,
         };
-        let id = id.ok_or_else(|| Error::invalid("/encounter_id", "required", "Name the encounter."))?;
+        let id = id.ok_or_else(|| Error::invalid("/encounter_id", "required", "Give the id of the encounter."))?;
         let own = player.map(|id| id.to_string());
         let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
         let mut told = service::act(&at(cx, &campaign).await?, &id, &input, hand).await?;

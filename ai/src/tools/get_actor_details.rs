@@ -28,6 +28,12 @@ const BOOKKEEPING: &[&str] = &[
     "external_ref",
     "turn_flags",
     "available_tools",
+    "model",
+    "instructions",
+    "post_history_instructions",
+    "authors_note",
+    "greetings",
+    "pending_instructions",
 ];
 /// The members of an NPC that players may see.
 const SEEN_BY_PLAYERS: &[&str] = &["id", "slug", "name", "description", "race", "profession", "location"];

@@ -51,9 +51,10 @@ impl ToolSpec for GetPartyMembers {
             }))
         });
         let told = match cx.session.filter(|_| members.is_empty()) {
-            Some(session) => {
-                service::known(cx.tx().await?, session.id, false).await?.world_state.map(|w| w.party_compendium)
-            }
+            Some(session) => service::reported_world(cx.tx().await?, session.id, false)
+                .await?
+                .world_state
+                .map(|w| w.party_compendium),
             None => None,
         };
         Ok(match told {

@@ -2,8 +2,10 @@
 
 use actix_web::{get, post, web};
 use edge::auth::player;
-use entity::{character, npc, owner, session::Role, shapes::ToolRef};
-use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use entity::{
+    session::Role,
+    shapes::{Extensions, ToolRef},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -11,13 +13,14 @@ use uuid::Uuid;
 use world::playing;
 
 use super::{
-    ActorKind, Asking, REGISTRY, Tool, ToolCx, Work,
+    ActorKind, Asking, Grant, REGISTRY, Tool, ToolCx, Work, paid,
     shorten::{ANSWER_BYTES_MAX, shorten},
 };
 use crate::frontends::{self, Heard, state::FrontendState};
 use base::{
     error::{Code, Error, Problem, Result},
     metrics,
+    stored::Columns,
 };
 use db::tenancy::TenantTx;
 use edge::{
@@ -25,11 +28,14 @@ use edge::{
     http::{
         Body, Reply, answered,
         idempotency::IdempotencyKey,
-        resource::{Ref, campaign_id, col},
+        resource::{Ref, campaign_id},
     },
     limits::Class,
 };
-use world::playing::{Playing, Reader};
+use world::{
+    owners::influence::Prices,
+    playing::{Playing, Reader},
+};
 
 /// The actor who calls a tool.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
@@ -59,7 +65,8 @@ pub struct ToolInput {
     /// Dice rolled by hand, in the order in which they are used. Needs the scope `gm`.
     #[serde(default)]
     dice: Option<Vec<u32>>,
-    /// Whether to only show the result: no slot is spent, no hit points change, and the fair dice are not used.
+    /// Whether to only show the result: no slot is spent, no hit points change, and the fair dice are not used. Only for tools that
+    /// decide or look something up.
     #[serde(default)]
     preview: bool,
     /// Whether to deal the damage. Without it, an attack outside of an encounter only shows what it would do.
@@ -144,10 +151,16 @@ pub async fn call(
     if dice.is_some() {
         caller.needs_game_master("Giving dice")?;
     }
+    if *preview && !tool.previews {
+        let message = "This tool has nothing to preview. Leave this out to call it.";
+        return Err(Error::invalid("/preview", "invalid_value", message));
+    }
     let own_dice = dice.is_some() || *preview;
     let heard = match session_id {
         Some(id) => {
-            match ask_first(&app, &caller, (&c, *id), tool, arguments, own_dice, body.idempotency.as_ref()).await? {
+            let given = super::called_as(&name, arguments.clone());
+            let wish = Wish { tool, actor: actor.as_ref(), given, has_dice: own_dice };
+            match ask_first(&app, &caller, (&c, *id), wish, body.idempotency.as_ref()).await? {
                 First::Replay(reply) => return Ok(reply),
                 First::Heard(heard) => heard,
             }
@@ -160,7 +173,7 @@ pub async fn call(
             Some(id) => Some(playing::named(tx, campaign, *id).await?),
             None => None,
         };
-        let (kind, entity) = actor_of(tx, campaign, tool, actor.as_ref()).await?;
+        let ActorNow { kind, id: entity, grant, prices } = actor_of(tx, campaign, tool, actor.as_ref()).await?;
         let player = match player_id {
             Some(named) => Some((player::id(tx, campaign, named).await?, named.as_str())),
             None => None,
@@ -176,15 +189,19 @@ pub async fn call(
             session: session.as_ref(),
             reader: reader_of(&caller, session.as_ref()),
             turn: None,
+            is_command: false,
             key: caller.author(),
             heard: heard.as_ref(),
             dice: dice.as_deref(),
             hand: None,
+            earlier: None,
             preview: *preview,
             apply: *apply,
             rows_max: caller.tenant.limits.rows_per_kind,
         };
-        let result = tool.run(&cx, super::called_as(&name, arguments.clone())).await.map_err(in_arguments)?;
+        let given = grant.arguments(super::called_as(&name, arguments.clone())).map_err(in_arguments)?;
+        let price = paid::price(&prices, kind, tool);
+        let result = paid::run(&cx, tool, given, price).await.map_err(in_arguments)?;
         let result = shorten(result, ANSWER_BYTES_MAX);
         Reply::ok(&ToolResult { call_id: Uuid::now_v7(), tool: tool.name, status: "succeeded", result })
     });
@@ -201,13 +218,20 @@ enum First {
     Heard(Option<Heard>),
 }
 
+/// A call that may have to ask the session's frontend first.
+struct Wish<'a> {
+    tool: &'static Tool,
+    actor: Option<&'a ActorInput>,
+    given: Value,
+    has_dice: bool,
+}
+
+/// Asks the session's frontend, if the call needs that. A call that is not allowed asks nothing: its error is found when it runs.
 async fn ask_first(
     app: &FrontendState,
     caller: &Caller,
     (campaign, session): (&str, Uuid),
-    tool: &Tool,
-    arguments: &Value,
-    has_dice: bool,
+    Wish { tool, actor, given, has_dice }: Wish<'_>,
     key: Option<&IdempotencyKey>,
 ) -> Result<First> {
     let (session, question) = {
@@ -219,7 +243,12 @@ async fn ask_first(
         }
         let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
         let session = playing::named(&tx, campaign, session).await?;
-        let question = tool.asks(&Asking { session: &session, has_dice }, arguments);
+        let given = match actor_of(&tx, campaign, tool, actor).await {
+            Ok(now) => now.grant.arguments(given).ok(),
+            Err(error) if error.cause().is_none() => None,
+            Err(error) => return Err(error),
+        };
+        let question = given.and_then(|given| tool.asks(&Asking { session: &session, has_dice }, &given));
         (session, question)
     };
     Ok(First::Heard(frontends::before(app, &caller.actor(), &session, question).await?))
@@ -233,8 +262,9 @@ fn reader_of(caller: &Caller, session: Option<&Playing>) -> Reader {
     Reader { role: Role::Player, player: None }
 }
 
-/// A tool's errors point into its arguments. Makes them point into the request, where the arguments are one level down. No tool
-/// takes its caller as an argument, so `/actor` belongs to the request.
+/// Makes a tool's errors point into the request. A tool's own pointers are relative to its arguments, which are one
+/// level down in the request. No tool takes its caller as an argument, so `/actor` always means the request's own
+/// member.
 fn in_arguments(error: Error) -> Error {
     error.with_pointers(|own| match own {
         "/actor" | "/session_id" => own.to_owned(),
@@ -242,11 +272,20 @@ fn in_arguments(error: Error) -> Error {
     })
 }
 
+/// Who calls a tool, as the call runs.
+struct ActorNow {
+    kind: ActorKind,
+    id: Uuid,
+    grant: Grant,
+    prices: Prices,
+}
+
 /// Checks that the actor may call the tool. A tool for everyone needs no actor.
-async fn actor_of(tx: &TenantTx, campaign: Uuid, tool: &Tool, actor: Option<&ActorInput>) -> Result<(ActorKind, Uuid)> {
+async fn actor_of(tx: &TenantTx, campaign: Uuid, tool: &'static Tool, actor: Option<&ActorInput>) -> Result<ActorNow> {
+    let now = |kind, id| ActorNow { kind, id, grant: Grant::from(tool), prices: Prices::default() };
     let Some(actor) = actor else {
         return match tool.callers.contains(&ActorKind::Gm) {
-            true => Ok((ActorKind::Gm, Uuid::nil())),
+            true => Ok(now(ActorKind::Gm, Uuid::nil())),
             false => Err(Error::invalid("/actor", "required", "Name the actor that calls this tool.")),
         };
     };
@@ -255,26 +294,51 @@ async fn actor_of(tx: &TenantTx, campaign: Uuid, tool: &Tool, actor: Option<&Act
         return Err(may_not());
     }
     if actor.kind == ActorKind::Gm {
-        return Ok((ActorKind::Gm, Uuid::nil()));
+        return Ok(now(ActorKind::Gm, Uuid::nil()));
     }
     let name = actor.id.as_deref().ok_or_else(|| Error::invalid("/actor/id", "required", "Name the actor."))?;
-    let (id, listed) = tools_of(tx, campaign, actor.kind, &Ref::parse(name))
+    let (id, listed, prices) = tools_of(tx, campaign, actor.kind, &Ref::parse(name))
         .await?
         .ok_or_else(|| Error::invalid("/actor/id", "unknown_reference", "There is no such actor in this campaign."))?;
-    if !tool.listed || listed.iter().any(|t| t.name() == tool.name) { Ok((actor.kind, id)) } else { Err(may_not()) }
+    let entry = listed.iter().find(|entry| super::find(entry.name()).is_some_and(|found| found.name == tool.name));
+    match entry {
+        Some(entry) => Ok(ActorNow { grant: Grant::of(tool, entry), prices, ..now(actor.kind, id) }),
+        None if !tool.listed => Ok(ActorNow { prices, ..now(actor.kind, id) }),
+        None => Err(may_not()),
+    }
 }
 
-/// An actor's id and the tools that it lists.
-async fn tools_of(tx: &TenantTx, campaign: Uuid, kind: ActorKind, name: &Ref) -> Result<Option<(Uuid, Vec<ToolRef>)>> {
-    let named = match name {
-        Ref::Id(id) => col("id").eq(*id),
-        Ref::Slug(slug) => col("slug").eq(slug.as_str()),
+/// An actor's id, the tools that it lists, and their prices. One statement.
+async fn tools_of(
+    tx: &TenantTx,
+    campaign: Uuid,
+    kind: ActorKind,
+    name: &Ref,
+) -> Result<Option<(Uuid, Vec<ToolRef>, Prices)>> {
+    let (table, listed) = match kind {
+        ActorKind::Npc => ("npc", "a.available_tools"),
+        ActorKind::Owner => ("owner", "a.available_tools"),
+        ActorKind::Character => ("character", "'[]'::jsonb"),
+        ActorKind::Gm => return Ok(None),
     };
-    let place = col("tenant_id").eq(tx.tenant()).and(col("campaign_id").eq(campaign)).and(named);
-    Ok(match kind {
-        ActorKind::Npc => npc::Entity::find().filter(place).one(tx).await?.map(|n| (n.id.0, n.available_tools.0)),
-        ActorKind::Owner => owner::Entity::find().filter(place).one(tx).await?.map(|o| (o.id.0, o.available_tools.0)),
-        ActorKind::Character => character::Entity::find().filter(place).one(tx).await?.map(|c| (c.id.0, Vec::new())),
-        ActorKind::Gm => None,
-    })
+    let (id, slug) = match name {
+        Ref::Id(id) => (Some(*id), None),
+        Ref::Slug(slug) => (None, Some(slug.as_str())),
+    };
+    let sql = format!(
+        "SELECT a.id, {listed} AS listed, c.settings FROM {table} a JOIN campaign c ON c.tenant_id = a.tenant_id AND c.id = a.campaign_id \
+         WHERE a.tenant_id = $1 AND a.campaign_id = $2 AND (a.id = $3 OR a.slug = $4)"
+    );
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(id)
+        .bind(slug)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    // A list that cannot be read counts as empty.
+    let listed = serde_json::from_value(row.read("listed")?).unwrap_or_default();
+    let settings: sqlx::types::Json<Extensions> = row.read("settings")?;
+    Ok(Some((row.read("id")?, listed, Prices::of(&settings.0))))
 }

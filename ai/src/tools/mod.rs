@@ -1,14 +1,17 @@
 //! Tools: what an AI may call. Each tool has one file and one line in [`REGISTRY`].
 //!
-//! A tool's typed arguments define its JSON Schema for models, its validation and its documentation. The caller is the entity whose
-//! turn it is; no tool takes its caller as an argument. Tools write through the services of the other modules, in the transaction
-//! of their batch, and never call a model.
+//! A tool's typed arguments define its JSON Schema for models, its validation and its documentation. The caller is the
+//! entity that has the turn. No tool takes its caller as an argument. Tools write through the services of the other
+//! modules, in the transaction of their batch, and never call a model.
 //!
-//! To add a tool, add a file that implements [`ToolSpec`], and a line in the registry. The test of the list of tools finds what is
-//! missing.
+//! To add a tool, add a file that implements [`ToolSpec`], and a line in the registry. A test of the list finds
+//! whatever you forgot.
 
 mod answers;
 pub(crate) mod arguments;
+mod change_npc_behavior;
+mod change_npc_stats;
+mod earlier;
 mod effects;
 mod encounters;
 mod get_actor_details;
@@ -16,20 +19,30 @@ mod get_current_scene;
 mod get_encounter;
 mod get_message_history;
 mod get_party_members;
+mod grant_passive_skill;
+pub mod granted;
 mod hand;
 pub mod http;
 mod measure_distance;
+mod modify_resource;
+pub mod narrow;
 mod npc_memorize;
 mod owner_memorize;
 mod owner_memorize_dependables;
+pub mod paid;
 mod post_message;
 pub(crate) mod resolve;
 mod roll_dice;
 mod search_lore;
+mod send_message;
 pub mod shorten;
+mod spawn_entity;
+mod trigger_world_event;
 mod work;
 
+pub use earlier::Earlier;
 pub use effects::Effects;
+pub use granted::{Grant, definitions, granted};
 pub use hand::Hand;
 pub use work::{Hold, Rest, Work};
 
@@ -39,7 +52,7 @@ use entity::{session::Role, shapes::ToolRef};
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use utoipa::{
     ToSchema,
     openapi::{RefOr, Schema},
@@ -70,6 +83,8 @@ pub struct ToolCx<'a> {
     /// The reader for whom messages and secrets are read.
     pub reader: Reader,
     pub turn: Option<Uuid>,
+    /// Whether a command runs the tool. Commands report themselves as actions.
+    pub is_command: bool,
     /// The key that called the tool outside of a turn.
     pub key: Option<Uuid>,
     /// Dice that the caller rolled by hand. Only a game master may give any.
@@ -78,6 +93,8 @@ pub struct ToolCx<'a> {
     pub heard: Option<&'a Heard>,
     /// Dice rolled by hand for the whole turn. `roll_dice` uses them before it rolls.
     pub hand: Option<&'a Hand>,
+    /// What earlier attempts at the turn rolled, if it is tried again.
+    pub earlier: Option<&'a Earlier>,
     /// Change nothing: slots, hit points and the fair dice stay as they are.
     pub preview: bool,
     /// Deal the damage even though no encounter does.
@@ -136,7 +153,7 @@ pub struct Asking<'a> {
     pub has_dice: bool,
 }
 
-/// Kinds of callers.
+/// The kinds of callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ActorKind {
@@ -158,7 +175,7 @@ impl From<EntityKind> for ActorKind {
 /// All kinds of callers.
 pub const ANYONE: &[ActorKind] = &[ActorKind::Character, ActorKind::Npc, ActorKind::Owner, ActorKind::Gm];
 
-/// What a tool's file says about the tool.
+/// What a tool's file defines.
 pub trait ToolSpec {
     const NAME: &'static str;
     /// Older names of the tool. They still work, but are not listed.
@@ -171,6 +188,8 @@ pub trait ToolSpec {
     const INFORMS: bool;
     /// Whether the tool reads things that only its caller may know. Other readers of the turn do not see its results.
     const READS: bool = false;
+    /// Whether a call can only show what it would do. Tools that merely change something have nothing to show.
+    const PREVIEWS: bool = Self::INFORMS;
     type Arguments: DeserializeOwned + JsonSchema;
     /// The result's type, for the OpenAPI document.
     type Answer: ToSchema;
@@ -194,6 +213,7 @@ pub struct Tool {
     pub listed: bool,
     pub informs: bool,
     pub reads: bool,
+    pub previews: bool,
     schema: fn() -> Value,
     answer: fn() -> Schemas,
     asks: fn(&Asking<'_>, &Value) -> Option<Question>,
@@ -228,6 +248,7 @@ const fn tool<T: ToolSpec>() -> Tool {
         listed: T::LISTED,
         informs: T::INFORMS,
         reads: T::READS,
+        previews: T::PREVIEWS,
         schema: schema::<T>,
         answer: schemas::<T::Answer>,
         asks: asks::<T>,
@@ -240,6 +261,13 @@ pub static REGISTRY: &[Tool] = &[
     tool::<npc_memorize::NpcMemorize>(),
     tool::<owner_memorize::OwnerMemorize>(),
     tool::<owner_memorize_dependables::OwnerMemorizeDependables>(),
+    tool::<change_npc_behavior::ChangeNpcBehavior>(),
+    tool::<change_npc_stats::ChangeNpcStats>(),
+    tool::<grant_passive_skill::GrantPassiveSkill>(),
+    tool::<modify_resource::ModifyResource>(),
+    tool::<send_message::SendMessage>(),
+    tool::<spawn_entity::SpawnEntity>(),
+    tool::<trigger_world_event::TriggerWorldEvent>(),
     tool::<get_actor_details::GetActorDetails>(),
     tool::<get_current_scene::GetCurrentScene>(),
     tool::<get_encounter::GetEncounter>(),
@@ -344,24 +372,4 @@ pub fn called_as(name: &str, mut arguments: Value) -> Value {
         members.entry("operation").or_insert_with(|| operation.into());
     }
     arguments
-}
-
-/// The tools that an entity of this kind has: those that it lists, that exist, and that its kind may call, by name.
-#[must_use]
-pub fn granted(kind: EntityKind, listed: &[ToolRef]) -> Vec<(&'static Tool, Option<&str>)> {
-    let mut granted: Vec<_> = listed
-        .iter()
-        .filter_map(|l| find(l.name()).map(|t| (t, l.description())))
-        .filter(|(t, _)| t.callers.contains(&kind.into()))
-        .collect();
-    granted.sort_by_key(|(t, _)| t.name);
-    granted.dedup_by_key(|(t, _)| t.name);
-    granted
-}
-
-/// The definitions of an entity's tools as one JSON array. None if it has no tools.
-#[must_use]
-pub fn definitions(kind: EntityKind, listed: &[ToolRef]) -> Option<Box<RawValue>> {
-    let definitions: Vec<_> = granted(kind, listed).into_iter().map(|(t, own)| t.definition(own)).collect();
-    if definitions.is_empty() { None } else { serde_json::value::to_raw_value(&definitions).ok() }
 }

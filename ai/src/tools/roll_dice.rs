@@ -2,7 +2,7 @@
 
 use entity::{character, message::Type, npc, session::Dice};
 use rules::{
-    dice::{Formula, Meaning},
+    dice::{Formula, Meaning, Names},
     sheet::Creature,
 };
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ANYONE, ActorKind, Asking, ToolCx, ToolSpec};
+use super::{ANYONE, ActorKind, Asking, Earlier, ToolCx, ToolSpec};
 use crate::frontends::{Asked, Heard, Question};
 use base::{
     error::{Code, Error, Result},
@@ -83,10 +83,38 @@ impl ToolSpec for RollDice {
                 hand.take(left.len() - draw.unused().len());
                 report
             }
-            None => rolls::roll(cx.work.dice(), Some(cx.campaign), &cx.wish(), &rolls, &value).await?,
+            None => match cx.earlier {
+                Some(earlier) => again(cx, earlier, &rolls, &value).await?,
+                None => rolls::roll(cx.work.dice(), Some(cx.campaign), &cx.wish(), &rolls, &value).await?,
+            },
         };
         finish(cx, report).await
     }
+}
+
+/// Rolls one after the other: with the dice of an earlier attempt where there are some, and else anew.
+async fn again(cx: &ToolCx<'_>, earlier: &Earlier, rolls: &[RollInput], value: &Names<'_>) -> Result<RollReport> {
+    let mut all: Option<RollReport> = None;
+    for roll in rolls {
+        let given = earlier.take(&roll.formula);
+        let wish = Wish { given, ..cx.wish() };
+        let roll = std::slice::from_ref(roll);
+        let one = match rolls::roll(cx.work.dice(), Some(cx.campaign), &wish, roll, value).await {
+            // The formula means other dice now, because its variables have changed.
+            Err(error) if given.is_some() && error.code == Code::InvalidDice => {
+                rolls::roll(cx.work.dice(), Some(cx.campaign), &cx.wish(), roll, value).await?
+            }
+            rolled => rolled?,
+        };
+        match &mut all {
+            None => all = Some(one),
+            Some(all) => {
+                all.results.extend(one.results);
+                all.count = all.results.len();
+            }
+        }
+    }
+    all.ok_or_else(|| Error::internal("a call without rolls"))
 }
 
 fn asks_for_values(roll: &RollInput) -> bool {

@@ -50,18 +50,18 @@ impl ToolSpec for SearchLore {
         if !(1..=ENTRIES_MAX).contains(&limit) {
             return Err(Error::invalid("/limit", "invalid_value", format!("must be 1 to {ENTRIES_MAX}")));
         }
-        let mut rows = found(cx, query, limit).await?;
+        let mut rows = search(cx, query, limit).await?;
         if rows.is_empty() {
             // If no entry has all the words, search for any of them.
             let any: Vec<_> = query.split_whitespace().collect();
-            rows = found(cx, &any.join(" or "), limit).await?;
+            rows = search(cx, &any.join(" or "), limit).await?;
         }
-        let entries = stored::each(&rows, shown);
+        let entries = stored::each(&rows, entry_view);
         Ok(json!({ "count": entries.len(), "entries": entries }))
     }
 }
 
-async fn found(cx: &ToolCx<'_>, words: &str, limit: i64) -> Result<Vec<PgRow>> {
+async fn search(cx: &ToolCx<'_>, words: &str, limit: i64) -> Result<Vec<PgRow>> {
     Ok(sqlx::query(
         "SELECT slug, title, scope, associated_id, left(content, $5) AS content, length(content) > $5 AS is_cut, secret FROM lore \
          WHERE tenant_id = $1 AND campaign_id = $2 AND id IN (SELECT search_lore($2, $3, 1000)) AND enabled \
@@ -77,7 +77,7 @@ async fn found(cx: &ToolCx<'_>, words: &str, limit: i64) -> Result<Vec<PgRow>> {
     .await?)
 }
 
-fn shown(row: &PgRow) -> Result<Value> {
+fn entry_view(row: &PgRow) -> Result<Value> {
     Ok(json!({
         "slug": row.read::<&str>("slug")?, "title": row.read::<&str>("title")?, "scope": row.read::<&str>("scope")?,
         "associated_id": row.read::<Option<&str>>("associated_id")?, "content": row.read::<&str>("content")?,

@@ -1,8 +1,8 @@
 //! The transaction of a batch of tool calls or of a command. It begins only when something needs it.
 //!
-//! Dice and messages need no transaction: dice are used ahead of it. The claim for them and the messages are written at the end, in
-//! one round trip with everything else that the end writes. Code that reads or writes the world calls [`Work::tx`], which first
-//! writes them, so that every call sees the effects of those before it.
+//! Dice and messages need no transaction: dice are used before it begins. The end of the work writes the claim for the
+//! dice and the messages in one round trip, together with everything else. Code that reads or writes the world calls
+//! [`Work::tx`], which writes claim and messages first. So every call sees the effects of the calls before it.
 
 use std::cell::{Cell, RefCell};
 
@@ -24,7 +24,7 @@ use world::{
     messages::service::{self as messages, NewMessage},
 };
 
-/// The lock on a turn while its work is committed: the turn's id, and the server that must still own it.
+/// The lock on a turn during the commit of its work: the turn's id, and the server that must still own the turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Hold {
     pub turn: Uuid,
@@ -97,7 +97,7 @@ impl<'a> Work<'a> {
         };
         if let Some(claim) = late.ahead.claim() {
             match seeds::claim(&tx, &claim).await {
-                Ok(()) => claim.taken_in(&tx),
+                Ok(()) => claim.bind_to(&tx),
                 refused => settled(Some(claim), refused)?,
             }
         }
@@ -151,7 +151,7 @@ impl<'a> Work<'a> {
         (rest, self.said.into_inner())
     }
 
-    /// Commits the work. One round trip, or none if there is nothing to write.
+    /// Commits the work. One round trip, or none if there is nothing to write, and one more after long work.
     ///
     /// # Errors
     /// `conflict` if the turn is no longer this server's; database errors.
@@ -163,7 +163,12 @@ impl<'a> Work<'a> {
         }
         let (Rest { begun, claim }, said) = self.into_rest();
         let hold = match (begun, hold) {
-            (Some(tx), _) => return tx.commit_within(PAID).await,
+            (Some(tx), hold) => {
+                if let Some(hold) = hold {
+                    tx.renew_held(hold.turn).await?;
+                }
+                return tx.commit_within(PAID).await;
+            }
             (None, Some(hold)) if claim.is_some() || !said.is_empty() => hold,
             _ => return Ok(()),
         };
@@ -184,10 +189,10 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Whether the messages were written although the database's answer was lost. If there were only dice, they are rolled again, since
-/// nobody saw them.
+/// Whether the messages were written although the database's answer was lost. If there were only dice, the caller rolls
+/// them again, because nobody has seen them.
 async fn is_said(pool: &Pool, actor: &Actor, hold: Hold, said: &[NewMessage]) -> Result<bool> {
-    // This waits for whoever holds the turn. A write in progress is finished then.
+    // This waits for the turn's lock. By then, a write that was in progress has ended.
     let tx = TenantTx::hold_turn(pool, actor, hold.turn, hold.instance).await?;
     match said.first() {
         Some(first) => messages::is_there(&tx, first.id).await,
@@ -195,10 +200,10 @@ async fn is_said(pool: &Pool, actor: &Actor, hold: Hold, said: &[NewMessage]) ->
     }
 }
 
-/// The turn is locked first: the rest waits for the function's row.
+/// The turn is locked first, because the rest of the statement waits for the function's row.
 const WRITE: &str = "SELECT claim_dice($1, $7, $8, $9), write_messages($1, $5, $6) FROM turn_hold($1, $2, $3, $4)";
 
-/// What is left of some work: its transaction if it has begun, or else the dice to claim.
+/// What is left of some work: its transaction if that has begun, or else the dice to claim.
 #[derive(Default)]
 pub struct Rest {
     pub begun: Option<TenantTx>,

@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{LlmCall, runner::millis};
+use super::{LlmCall, Tried, runner::millis};
 use crate::turns::state::TurnState;
 use base::{
     error::{Code, Error, Result},
     metrics,
 };
-use llm::{CancellationToken, ChatRequest, Completion, Endpoint, LlmError};
+use edge::{models::Choice, tenants::tasks::Task};
+use llm::{CancellationToken, ChatRequest, Completion, LlmError, Sink};
 
-/// The most bytes of a reply's text that a turn's record keeps.
+/// The most bytes of a reply's text, and of its reasoning, that a turn's record keeps.
 const RECORD_TEXT_BYTES: usize = 64 * 1024;
+const RECORD_REASONING_BYTES: usize = 16 * 1024;
 
 /// Asks the model, but waits only for `patience`. A call that is given up does not count as a failure for the breaker, because
 /// others may wait longer.
@@ -22,12 +24,13 @@ const RECORD_TEXT_BYTES: usize = 64 * 1024;
 /// `llm_unavailable`, `llm_timeout`.
 pub async fn ask_within(
     app: &TurnState,
-    endpoint: &Endpoint,
+    task: Task,
+    choice: &Choice,
     request: &ChatRequest<'_>,
     cancel: &CancellationToken,
     patience: Duration,
 ) -> Result<(Completion, LlmCall)> {
-    match timeout(patience, ask(app, endpoint, request, cancel)).await {
+    match timeout(patience, ask(app, task, choice, request, cancel)).await {
         Ok(answer) => answer,
         Err(_) => {
             metrics::LLM_CALLS.with_label_values(&["given_up"]).inc();
@@ -37,23 +40,92 @@ pub async fn ask_within(
     }
 }
 
-/// Asks the model.
+/// Asks the model, and its fallbacks if it cannot answer. Once part of an answer was passed on, no fallback is asked.
 ///
 /// # Errors
-/// `llm_unavailable`, `llm_timeout`.
+/// `llm_unavailable`, `llm_timeout`. If all fail, the last model's error is returned.
 pub async fn ask(
     app: &TurnState,
-    endpoint: &Endpoint,
+    task: Task,
+    choice: &Choice,
     request: &ChatRequest<'_>,
     cancel: &CancellationToken,
 ) -> Result<(Completion, LlmCall)> {
+    let mut tried: Vec<Tried> = Vec::new();
+    // An answer that was paid for and says nothing, and its place in `tried`. It is the answer if nobody has a better one.
+    let mut useless: Option<(usize, Completion, LlmCall)> = None;
+    let mut others = choice.fallbacks.iter().map(AsRef::as_ref);
+    let mut asked = choice;
+    // No fallback begins later, so that a chain of slow models ends.
+    let (begun, patience) = (Instant::now(), app.llm.total_timeout(choice));
+    loop {
+        let answer = ask_one(app, task, asked, request, cancel).await;
+        let reason = match &answer {
+            Ok((completion, _)) => why_useless(completion, request),
+            Err(error) => error.may_fall_back().then(|| error.metric_label()),
+        };
+        let is_told = request.sink.is_some_and(Sink::has_told) || cancel.is_cancelled();
+        let next =
+            reason.filter(|_| !is_told && begun.elapsed() < patience).and_then(|reason| Some((reason, others.next()?)));
+        let Some((reason, other)) = next else {
+            let (mut completion, mut call) = match (answer, useless) {
+                (Ok(answer), _) => answer,
+                (Err(error), Some((at, completion, call))) if !is_told => {
+                    tried.remove(at);
+                    tried.push(said_nothing(asked, error.metric_label(), None));
+                    (completion, call)
+                }
+                (Err(error), _) => return Err(provider_error(error)),
+            };
+            for usage in tried.iter().filter_map(|tried| tried.usage) {
+                completion.usage += usage;
+            }
+            call.tried = tried;
+            return Ok((completion, call));
+        };
+        metrics::LLM_FALLBACKS.with_label_values(&[reason]).inc();
+        tried.push(said_nothing(asked, reason, answer.as_ref().ok().map(|(_, call)| call)));
+        if let Ok((completion, call)) = answer {
+            useless = Some((tried.len() - 1, completion, call));
+        }
+        asked = other;
+    }
+}
+
+/// The record of a model that was asked in vain. `call` is what it was paid for.
+fn said_nothing(asked: &Choice, reason: &str, call: Option<&LlmCall>) -> Tried {
+    Tried {
+        profile: asked.profile.clone(),
+        model: asked.endpoint.model.clone(),
+        reason: reason.to_owned(),
+        usage: call.map(|call| call.usage),
+        cost_micros: call.and_then(|call| call.cost_micros),
+    }
+}
+
+/// Why a reply is useless to a turn. None if it is usable: after tool calls, silence is an ordinary end.
+fn why_useless(completion: &Completion, request: &ChatRequest<'_>) -> Option<&'static str> {
+    match completion.finish_reason.as_deref() {
+        Some("content_filter") => Some("refused"),
+        _ if !request.messages.is_empty() || !completion.tool_calls.is_empty() => None,
+        _ => completion.text.trim().is_empty().then_some("empty"),
+    }
+}
+
+async fn ask_one(
+    app: &TurnState,
+    task: Task,
+    choice: &Choice,
+    request: &ChatRequest<'_>,
+    cancel: &CancellationToken,
+) -> std::result::Result<(Completion, LlmCall), LlmError> {
     let asked = Instant::now();
-    let answer = app.llm.client().complete(endpoint, request, cancel).await;
+    let answer = app.llm.client().complete(&choice.endpoint, request, cancel).await;
     let took = asked.elapsed();
     let outcome = answer.as_ref().map_or_else(LlmError::metric_label, |_| "ok");
     metrics::LLM_CALLS.with_label_values(&[outcome]).inc();
     metrics::LLM_SECONDS.with_label_values(&[outcome]).observe(took.as_secs_f64());
-    let mut completion = answer.map_err(provider_error)?;
+    let mut completion = answer?;
     completion.latency = took;
     for (kind, tokens) in [
         ("prompt", completion.usage.prompt_tokens),
@@ -62,21 +134,31 @@ pub async fn ask(
     ] {
         metrics::LLM_TOKENS.with_label_values(&[kind]).inc_by(tokens);
     }
-    let kept = completion.text.floor_char_boundary(RECORD_TEXT_BYTES);
     let call = LlmCall {
+        task,
+        profile: choice.profile.clone(),
+        parameters: choice.endpoint.options.parameters.clone(),
+        cost_micros: choice.prices.map(|prices| prices.cost_micros(&completion.usage)),
+        tried: Vec::new(),
         model: completion.model.clone(),
         latency_ms: millis(took),
         attempts: completion.attempts,
         finish_reason: completion.finish_reason.clone(),
         usage: completion.usage,
-        text: completion.text.get(..kept).unwrap_or_default().replace('\0', ""),
+        text: head(&completion.text, RECORD_TEXT_BYTES),
+        reasoning: head(&completion.reasoning, RECORD_REASONING_BYTES),
     };
     Ok((completion, call))
 }
 
+/// The beginning of a text, as a record can store it.
+fn head(text: &str, bytes_max: usize) -> String {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default().replace('\0', "")
+}
+
 fn provider_error(error: LlmError) -> Error {
     let code = if error.code() == "llm_timeout" { Code::LlmTimeout } else { Code::LlmUnavailable };
-    let (told, wait) = (error.told(), error.retry_after());
+    let (told, wait) = (error.public_message(), error.retry_after());
     let ours = Error::new(code, told).with_cause(error);
     match wait {
         Some(wait) => ours.retry_after(wait.as_secs()),

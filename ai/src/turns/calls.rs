@@ -12,7 +12,7 @@ use super::{CallError, CallStatus, ToolCall, live::Item, start::Asker};
 use crate::{
     frontends::{Frontend, Heard, Question},
     tools::{
-        self, ActorKind, Asking, Effects, Hand, Hold, Tool, ToolCx, Work,
+        self, ActorKind, Asking, Earlier, Effects, Grant, Hand, Hold, Tool, ToolCx, Work, paid,
         shorten::{ARGUMENTS_BYTES_KEPT, Allowance, shorten},
     },
     turns::state::TurnState,
@@ -27,7 +27,10 @@ use db::{
 };
 use edge::http::held;
 use llm::reply::ProposedCall;
-use world::playing::{Playing, Reader};
+use world::{
+    owners::influence::Prices,
+    playing::{Playing, Reader},
+};
 
 /// Who makes the calls, and with which tools.
 pub struct Hands<'a> {
@@ -36,16 +39,23 @@ pub struct Hands<'a> {
     /// The nil id stands for the game master.
     pub entity: Uuid,
     pub player: Option<(Uuid, &'a str)>,
-    pub tools: Vec<&'static Tool>,
+    pub tools: Vec<Grant>,
+    /// The prices that an owner pays.
+    pub prices: Prices,
     /// The session in which the calls happen.
     pub session: Option<&'a Playing>,
     /// Dice rolled by hand for this turn.
     pub hand: Option<&'a Hand>,
+    /// What earlier attempts at the turn rolled.
+    pub earlier: Option<&'a Earlier>,
     /// The most rows of one kind that the tenant may have. 0 means no limit.
     pub rows_max: u64,
     /// How many rows the turn has changed, and how many it may change.
     pub effects: Effects,
 }
+
+/// Errors of calls that the caller was not allowed to make.
+const REJECTS: [Code; 3] = [Code::InsufficientInfluence, Code::OutsideDomain, Code::Locked];
 
 /// A checked call: the tool and its arguments, or why it will not run.
 enum Checked {
@@ -59,7 +69,7 @@ fn refuse(status: CallStatus, code: &str, message: String) -> Checked {
 
 fn check(hands: &Hands<'_>, call: &ProposedCall) -> Checked {
     let known = tools::find(&call.name);
-    let Some(tool) = known.filter(|tool| hands.tools.iter().any(|t| t.name == tool.name)) else {
+    let Some(grant) = known.and_then(|tool| hands.tools.iter().find(|grant| grant.tool.name == tool.name)) else {
         return if known.is_some() {
             refuse(CallStatus::Rejected, "not_available", format!("You do not have the tool `{}`.", clean(&call.name)))
         } else {
@@ -67,9 +77,30 @@ fn check(hands: &Hands<'_>, call: &ProposedCall) -> Checked {
         };
     };
     match &call.arguments {
-        Ok(arguments) => Checked::Run(tool, tools::called_as(&call.name, arguments.clone())),
+        Ok(arguments) => match grant.arguments(tools::called_as(&call.name, arguments.clone())) {
+            Ok(arguments) => Checked::Run(grant.tool, arguments),
+            Err(error) => Checked::Refused(CallStatus::Failed, call_error(&error)),
+        },
         Err(why) => refuse(CallStatus::Failed, "invalid_json", format!("The arguments are not JSON: {why}")),
     }
+}
+
+/// Checks a reply's calls. If one of them is a call to an exclusive tool, rejects the others.
+fn check_all(hands: &Hands<'_>, calls: &[ProposedCall]) -> Vec<Checked> {
+    let is_exclusive = |call: &ProposedCall| {
+        let tool = tools::find(&call.name);
+        tool.is_some_and(|tool| hands.tools.iter().any(|grant| grant.is_exclusive && grant.tool.name == tool.name))
+    };
+    let alone = calls.iter().position(is_exclusive);
+    let one = |(n, call): (usize, &ProposedCall)| match alone {
+        Some(alone) if alone != n => {
+            let with = calls.get(alone).map_or_else(String::new, |call| clean(&call.name));
+            let message = format!("`{with}` must be the only call of a reply. Make this call in another one.");
+            refuse(CallStatus::Rejected, "exclusive_tool", message)
+        }
+        _ => check(hands, call),
+    };
+    calls.iter().enumerate().map(one).collect()
 }
 
 /// A name that a model wrote, short enough for a log or an error.
@@ -91,8 +122,7 @@ pub async fn execute(
     before: &[ToolCall],
     asker: &Asker,
 ) -> Result<Vec<ToolCall>> {
-    let mut batch =
-        Batch { app, actor, turn, hands, checked: calls.iter().map(|c| check(hands, c)).collect(), heard: Vec::new() };
+    let mut batch = Batch { app, actor, turn, hands, checked: check_all(hands, calls), heard: Vec::new() };
     batch.heard.resize_with(calls.len(), || None);
     let named = |i: usize, call: &ProposedCall| {
         let id = call.id.clone().unwrap_or_else(|| format!("call_{}", before.len() + i + 1));
@@ -121,7 +151,7 @@ pub async fn execute(
         let results = batch.run(begin..end).await?;
         for ((i, call), result) in calls.iter().enumerate().skip(begin).zip(results) {
             let result = result.map(|result| result.map(|value| allowance.fit(value)));
-            let call = batch.done(i, named(i, call), result);
+            let call = batch.finished_call(i, named(i, call), result);
             asker.live.iter().for_each(|live| live.tell(Item::result(&call)));
             done.push(call);
         }
@@ -143,7 +173,7 @@ struct Batch<'a> {
     turn: Uuid,
     hands: &'a Hands<'a>,
     checked: Vec<Checked>,
-    /// What each call heard from the session's frontend before it runs.
+    /// The answer of the session's frontend to each call, received before the call runs.
     heard: Vec<Option<Heard>>,
 }
 
@@ -213,7 +243,7 @@ impl Batch<'_> {
         let mut tries = Tries::with(PAID);
         loop {
             match self.attempt_once(part, broken, tries.is_last()).await {
-                Err(error) if tries.again(&error).await => {}
+                Err(error) if tries.wait_to_retry(&error).await => {}
                 result => {
                     // The results are announced while the turn runs.
                     held::released().await;
@@ -231,6 +261,7 @@ impl Batch<'_> {
     ) -> Result<Attempt> {
         let hands = self.hands;
         hands.hand.inspect(|hand| hand.begin());
+        hands.earlier.inspect(|earlier| earlier.begin());
         hands.effects.begin();
         let hold = Hold { turn: self.turn, instance: self.app.running.instance };
         let work = Work::new(&self.app.pool, self.actor, hands.campaign, Some(hold));
@@ -241,29 +272,39 @@ impl Batch<'_> {
                 continue;
             };
             let cx = self.context(&work, i);
-            if let Err(error) = hands.effects.take(1) {
-                results.push(Some(Err(told(&error))));
+            let price = paid::price(&hands.prices, hands.kind, tool);
+            if let Err(error) = hands.effects.take(1 + u64::from(price > 0.0)) {
+                results.push(Some(Err(call_error(&error))));
                 continue;
             }
-            match tool.run(&cx, arguments.clone()).await {
+            match paid::run(&cx, tool, arguments.clone(), price).await {
                 Ok(value) => results.push(Some(Ok(value))),
                 Err(error) if work.is_broken() => return Err(error),
-                Err(error) if error.cause().is_none() => results.push(Some(Err(told(&error)))),
+                Err(error) if error.cause().is_none() => results.push(Some(Err(call_error(&error)))),
                 Err(error) if error.code == Code::Unavailable || (error.is_transient() && !last) => return Err(error),
-                Err(error) => return Ok(Attempt::Broke(i, told(&error))),
+                Err(error) => return Ok(Attempt::Broke(i, call_error(&error))),
             }
         }
         work.commit().await?;
         hands.hand.inspect(|hand| hand.keep());
+        hands.earlier.inspect(|earlier| earlier.keep());
         hands.effects.keep();
         Ok(Attempt::Committed(results))
     }
 
     /// A call with its result.
-    fn done(&self, i: usize, named: (String, String, Value), result: Option<Result<Value, CallError>>) -> ToolCall {
+    fn finished_call(
+        &self,
+        i: usize,
+        named: (String, String, Value),
+        result: Option<Result<Value, CallError>>,
+    ) -> ToolCall {
         let (status, result, error) = match (self.checked.get(i), result) {
             (_, Some(Ok(value))) => (CallStatus::Succeeded, Some(value), None),
             (Some(Checked::Refused(status, error)), None) => (*status, None, Some(error.clone())),
+            (_, Some(Err(error))) if REJECTS.iter().any(|code| code.as_str() == error.code) => {
+                (CallStatus::Rejected, None, Some(error))
+            }
             (_, Some(Err(error))) => (CallStatus::Failed, None, Some(error)),
             (_, None) => (CallStatus::Failed, None, None),
         };
@@ -284,10 +325,12 @@ impl Batch<'_> {
             session: hands.session,
             reader: hands.session.map_or(Reader::GM, Playing::reader),
             turn: Some(self.turn),
+            is_command: false,
             key: None,
             dice: None,
             heard: self.heard.get(i).and_then(Option::as_ref),
             hand: hands.hand,
+            earlier: hands.earlier,
             preview: false,
             apply: false,
             rows_max: hands.rows_max,
@@ -297,6 +340,6 @@ impl Batch<'_> {
 }
 
 /// An error in the form in which the model reads it.
-fn told(error: &Error) -> CallError {
+fn call_error(error: &Error) -> CallError {
     CallError { code: error.code.as_str().to_owned(), message: error.detail.clone() }
 }

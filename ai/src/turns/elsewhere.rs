@@ -1,13 +1,13 @@
 //! Asks the database about turns of other servers, for everybody on this server who waits: which places have become free, and what
 //! news followed turns have. However many wait, this takes one statement of each kind per beat, and none while nobody waits. News
-//! of this server's own turns come from memory, through [`Running`](super::Running).
+//! of this server's own turns come from memory, through [`Running`](super::running::Running).
 
 use std::time::Duration;
 
 use tokio::time::sleep;
 use uuid::Uuid;
 
-use super::Spot;
+use super::running::Spot;
 use crate::turns::state::TurnState;
 use base::{error::Result, stored::Columns};
 

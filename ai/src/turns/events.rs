@@ -17,7 +17,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    live::{CALL, Item, Live, NUMBERS_PER_RUN, Position, RESULT, STARTED, TEXT, Told, raw, unheard},
+    live::{CALL, Delivery, Item, Live, NUMBERS_PER_RUN, Position, RESULT, STARTED, TEXT, raw, unheard},
     trace,
     words::{self, Words},
 };
@@ -58,6 +58,8 @@ pub struct Listener {
     /// News of a turn whose log is not in this process.
     further: watch::Receiver<String>,
     over: bool,
+    /// Whether the player gets only the beginning and the end: a reaction is heard when its reply is delivered.
+    is_silent: bool,
     /// The tools of the announced calls, for listeners who may not see all results.
     tools: HashMap<String, String>,
     /// Nothing is sent before this time.
@@ -100,6 +102,7 @@ impl Listener {
             live,
             further: app.running.follow(caller.tenant_id(), turn),
             over: false,
+            is_silent: false,
             tools: HashMap::new(),
             resumes: Instant::now(),
             until: Instant::now() + HEARD_FOR,
@@ -143,6 +146,11 @@ impl Listener {
                     Box::pin(self.recorded()).await?
                 }
             };
+            let is_for_them = |told: &Delivery| !self.is_silent || !matches!(told.name, TEXT | CALL | RESULT);
+            let told: Vec<Delivery> = told.into_iter().filter(is_for_them).collect();
+            if told.is_empty() && self.live.is_some() {
+                continue;
+            }
             if !told.is_empty() {
                 if told.iter().any(|told| told.name == TEXT) {
                     self.resumes = Instant::now() + PACE;
@@ -161,7 +169,7 @@ impl Listener {
     }
 
     /// An event in the form in which this listener may see it. Withholds the results of calls that look something up.
-    fn event(&mut self, mut told: Told) -> Event {
+    fn event(&mut self, mut told: Delivery) -> Event {
         if matches!(told.name, CALL | RESULT) && !self.caller.sees_secrets() {
             let mut data: Value = serde_json::from_str(told.data.get()).unwrap_or_default();
             let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
@@ -184,10 +192,10 @@ impl Listener {
     }
 
     /// The events in the database. One statement.
-    async fn recorded(&mut self) -> Result<Vec<Told>> {
+    async fn recorded(&mut self) -> Result<Vec<Delivery>> {
         let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
         let row = sqlx::query(
-            "SELECT kind, told_as, status, undone_at, player_id, runs_before, error, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
+            "SELECT kind, told_as, status, undone_at, player_id, runs_before, error, turn_is_unheard(tenant_id, id) AS is_unheard, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
                 (SELECT coalesce(json_agg(json_build_array(e.seq, e.name, e.data) ORDER BY e.seq), '[]') FROM turn_event e \
                  WHERE e.tenant_id = $1 AND e.turn_id = $2 AND e.seq >= $3) AS told \
              FROM turn WHERE tenant_id = $1 AND id = $2",
@@ -203,14 +211,14 @@ impl Listener {
             self.over = true;
             self.at = Position { seq: self.at.seq + 1, offset: None };
             let data = raw(&json!({ "turn_id": self.turn }));
-            return Ok(vec![Told { at: self.at, name: "turn.cancelled", data }]);
+            return Ok(vec![Delivery { at: self.at, name: "turn.cancelled", data }]);
         };
         let saved: Vec<(usize, String, String)> = row.read_json("told")?;
         let status: &str = row.read("status")?;
         let ended = !matches!(status, "queued" | "running");
         let first = saved.first().map_or_else(|| first_of(&row), |(seq, ..)| Ok(*seq))?;
         let mut items: Vec<Item> =
-            saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: known(&name)?, data })).collect();
+            saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: event_name(&name)?, data })).collect();
         if items.is_empty() && status != "queued" {
             // The turn was not streamed, or has only begun.
             items = of_record(self.turn, &row.read::<Option<Value>>("view")?.unwrap_or_default());
@@ -219,7 +227,7 @@ impl Listener {
         if ended {
             self.at = Position { seq: self.at.seq + 1, offset: None };
             let (name, data) = self.end(&row)?;
-            told.push(Told { at: self.at, name, data: raw(&data) });
+            told.push(Delivery { at: self.at, name, data: raw(&data) });
             self.over = true;
         }
         Ok(told)
@@ -248,7 +256,7 @@ impl Drop for Listener {
     }
 }
 
-fn known(name: &str) -> Option<&'static str> {
+fn event_name(name: &str) -> Option<&'static str> {
     [STARTED, TEXT, CALL, RESULT].into_iter().find(|known| *known == name)
 }
 
@@ -351,7 +359,8 @@ pub async fn listener(
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     let found = sqlx::query(
-        "SELECT kind, runs_before FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)",
+        "SELECT kind, runs_before, turn_is_unheard(tenant_id, id) AS is_unheard FROM turn \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)",
     )
     .bind(tx.tenant())
     .bind(campaign)
@@ -362,9 +371,12 @@ pub async fn listener(
     .ok_or_else(|| Error::not_found("turn"))?;
     words::may_hear(caller, found.read("kind")?)?;
     let first = first_of(&found)?;
+    let is_silent = caller.is_player() && found.read("is_unheard")?;
     drop(tx);
     let Some(at) = last.map_or(Ok(Some(Position::default())), |id| position(turn, id, first))? else {
         return Ok(None);
     };
-    Listener::new(app, caller, turn, at).map(Some)
+    let mut listener = Listener::new(app, caller, turn, at)?;
+    listener.is_silent = is_silent;
+    Ok(Some(listener))
 }

@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    Job, OnBusy, OnFailure, Status, TurnView, runner,
+    Job, OnBusy, OnFailure, Status, TurnView, Way, runner,
     start::{Asker, TurnStarted, Wish, respond},
     trace::{self, TurnRecord},
     undo::{self, TurnUndoing, TurnUndone},
@@ -76,16 +76,118 @@ async fn start(
     validate::check(&body.value)?;
     let TurnInput { player_id, action, stream, reply_mode, mechanics_turn_id, on_busy, on_failure } = body.value;
     let (campaign, entity) = path;
-    let mode = reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
     let key = body.idempotency;
     let mechanics = mechanics_turn_id;
-    let job = Job { campaign, kind, entity, player: player_id, action, mechanics, mode, on_busy, on_failure, key };
+    let job = Job {
+        campaign,
+        kind,
+        entity,
+        player: player_id,
+        action,
+        mechanics,
+        mode: reply_mode,
+        on_busy,
+        on_failure,
+        key,
+        reaction: None,
+        way: Way::Answer,
+    };
+    run(app, caller, request, stream, job).await
+}
+
+/// How an NPC or owner begins a conversation.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct GreetInput {
+    /// The player character, by id or slug.
+    player_id: String,
+    /// Which of `greetings`, from 0.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 49, default = 0)]
+    greeting: u32,
+    /// Whether to answer with server-sent events.
+    #[serde(default)]
+    stream: bool,
+}
+
+async fn greet(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    kind: EntityKind,
+    request: &HttpRequest,
+    path: (String, String),
+    body: Body<GreetInput>,
+) -> Result<HttpResponse> {
+    validate::check(&body.value)?;
+    let GreetInput { player_id, greeting, stream } = body.value;
+    let (campaign, entity) = path;
+    let job = Job {
+        campaign,
+        kind,
+        entity,
+        player: player_id,
+        action: String::new(),
+        mechanics: None,
+        mode: None,
+        on_busy: OnBusy::Reject,
+        on_failure: OnFailure::Revert,
+        key: body.idempotency,
+        reaction: None,
+        way: Way::Greeting(usize::try_from(greeting).unwrap_or(usize::MAX)),
+    };
+    run(app, caller, request, stream, job).await
+}
+
+async fn run(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    request: &HttpRequest,
+    stream: bool,
+    job: Job,
+) -> Result<HttpResponse> {
     let wish = Wish::of(request, stream);
     let (campaign, key) = (job.campaign.clone(), job.key.clone());
     let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
         runner::run(&app, &caller, &job, &asker).await
     };
     respond(app, caller, &campaign, wish, key, run).await
+}
+
+/// Lets an NPC begin a conversation with one of its greetings. No model is asked.
+///
+/// Only the first turn of a conversation can be a greeting: 409 if the NPC has spoken with the player before, or has no greetings.
+#[utoipa::path(tag = "turns", operation_id = "greet_as_npc", request_body = GreetInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"),
+        ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
+    responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/npcs/{x}/greet")]
+pub async fn greet_npc(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    body: Body<GreetInput>,
+) -> Result<HttpResponse> {
+    greet(app, caller, EntityKind::Npc, &request, path.into_inner(), body).await
+}
+
+/// Lets an owner begin a conversation with one of its greetings. No model is asked.
+#[utoipa::path(tag = "turns", operation_id = "greet_as_owner", request_body = GreetInput,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"),
+        ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
+    responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/owners/{x}/greet")]
+pub async fn greet_owner(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    body: Body<GreetInput>,
+) -> Result<HttpResponse> {
+    greet(app, caller, EntityKind::Owner, &request, path.into_inner(), body).await
 }
 
 /// Lets an NPC answer a player.
@@ -210,10 +312,10 @@ pub async fn list(
         .bind(entity_slug)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    let shown = |row: &PgRow| Ok((row.read::<Uuid>("id")?, trace::shown(row, &caller)?));
+    let id_and_view = |row: &PgRow| Ok((row.read::<Uuid>("id")?, trace::view_of_row(row, &caller)?));
     let key = |(id, _): &(Uuid, serde_json::Value)| (*id, None);
-    let turns = page.finish(stored::each(&rows, shown), page.has_more(&rows), key);
-    Reply::ok(&page.written(turns, key, |(_, view)| Ok(view))?)
+    let turns = page.finish(stored::each(&rows, id_and_view), page.has_more(&rows), key);
+    Reply::ok(&page.serialize_items(turns, key, |(_, view)| Ok(view))?)
 }
 
 /// Reads a turn. With the scope `gm`, this includes its full trace: lore decisions, model calls, the prompt's text, its journal
@@ -258,7 +360,8 @@ pub async fn cancel_turn(
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let row = sqlx::query(
             "UPDATE turn SET cancel_requested = cancel_requested OR status IN ('queued', 'running') \
-             WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4) RETURNING status, kind",
+             WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4) \
+             RETURNING status, kind, turn_is_unheard(tenant_id, id) AS is_unheard",
         )
         .bind(tx.tenant())
         .bind(campaign)
@@ -268,6 +371,10 @@ pub async fn cancel_turn(
         .await?
         .ok_or_else(|| Error::not_found("turn"))?;
         words::may_hear(&caller, row.read("kind")?)?;
+        if caller.is_player() && row.read("is_unheard")? {
+            let message = "A player cannot stop the reaction of an NPC or owner.";
+            return Err(Error::new(Code::Forbidden, message));
+        }
         let status: String = row.read("status")?;
         if status != "queued" && status != "running" {
             return Err(Error::new(Code::Conflict, format!("The turn has ended: {status}.")));

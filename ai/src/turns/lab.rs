@@ -1,15 +1,22 @@
 //! The prompt lab: shows the prompt that a model would get, how an unsaved edit would change it, and what a model would answer. The
 //! world does not change. The model's tokens are counted.
 
+use std::{borrow::Cow, sync::Arc};
+
 use actix_web::web;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{Job, OnBusy, OnFailure, ask, gm, runner, start};
+use super::{
+    Job, LlmCall, OnBusy, OnFailure, Way, ask,
+    clean::{Cleaner, Removed},
+    gm, runner, start,
+    store::{UsedBy, used},
+};
 use crate::{
     prompt::{
-        assemble::{Wanted, assemble},
+        assemble::{PromptRequest, assemble, task_of},
         cache::Prompts,
         preview::{Preview, preview_in},
         scope,
@@ -31,9 +38,12 @@ use edge::{
         resource::{self, Place, Ref, Resource, campaign_id},
         validate,
     },
+    model_profiles::service::check_parameters,
+    models::{Choice, TenantModels},
+    tenants::tasks::{Task, slug_in},
 };
-use entity::kind::EntityKind;
-use llm::{CancellationToken, ChatRequest, Message, ReplyMode, Usage, reply};
+use entity::{kind::EntityKind, shapes::Extensions};
+use llm::{CancellationToken, ChatRequest, Message, Parameters, ReplyMode, Usage, reply};
 use world::{
     lore::{LoreEntries, LoreInput},
     revisions,
@@ -57,7 +67,8 @@ pub struct Question<'a> {
     pub campaign: &'a str,
     pub subject: &'a Subject,
     pub action: &'a str,
-    pub mode: ReplyMode,
+    /// None if the chosen model decides.
+    pub mode: Option<ReplyMode>,
 }
 
 /// The prompt that would be sent now.
@@ -65,8 +76,9 @@ pub struct Question<'a> {
 /// # Errors
 /// `not_found`, `validation_failed` for unknown names.
 pub async fn look(app: &TurnState, caller: &Caller, question: &Question<'_>) -> Result<Preview> {
+    let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    look_in((&app.prompts, Some(&app.session_prompts)), &tx, caller, question).await
+    look_in((&app.prompts, Some(&app.session_prompts)), &tx, caller, &models, question).await
 }
 
 /// The caches to use: the server's, or temporary ones.
@@ -76,17 +88,18 @@ async fn look_in(
     (prompts, tables): Caches<'_>,
     tx: &TenantTx,
     caller: &Caller,
+    models: &TenantModels,
     question: &Question<'_>,
 ) -> Result<Preview> {
+    let Question { campaign, action, mode, .. } = *question;
     match question.subject {
         Subject::Entity { kind, entity, player } => {
-            let wanted = Wanted { campaign: question.campaign, kind: *kind, entity, player, mode: question.mode };
-            preview_in(prompts, tx, caller, &wanted, question.action).await
+            let wanted = PromptRequest { campaign, kind: *kind, entity, player, mode, models };
+            preview_in(prompts, tx, caller, &wanted, action).await
         }
         Subject::Session(id) => {
-            let campaign = campaign_id(tx, caller, &Ref::parse(question.campaign)).await?;
-            let instruction = Some(question.action);
-            let look = gm::Look { campaign, session: *id, role: None, mode: question.mode, instruction };
+            let campaign = campaign_id(tx, caller, &Ref::parse(campaign)).await?;
+            let look = gm::Look { campaign, session: *id, role: None, mode, models, instruction: Some(action) };
             gm::preview_in(prompts, tables, tx, &look).await
         }
     }
@@ -125,6 +138,7 @@ pub struct Edit<'a> {
 /// The errors of the edit: `validation_failed`, `not_found`.
 pub async fn compare(app: &TurnState, caller: &Caller, question: &Question<'_>, edit: Edit<'_>) -> Result<Compared> {
     let mut before = look(app, caller, question).await?;
+    let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(question.campaign)).await?;
     let place = Place { tx: &tx, campaign, caller };
@@ -134,7 +148,7 @@ pub async fn compare(app: &TurnState, caller: &Caller, question: &Question<'_>, 
         Some(opened) => revisions::at_version::<LoreEntries>(&tx, campaign, id, opened).await?,
         None => None,
     };
-    let look_at = async || look_in((&Prompts::new(CACHE_BYTES), None), &tx, caller, question).await;
+    let look_at = async || look_in((&Prompts::new(CACHE_BYTES), None), &tx, caller, &models, question).await;
     if let Some(began) = &began {
         resource::update::<LoreEntries>(&place, id, changed(began, &json!({}))?).await?;
         before = look_at().await?;
@@ -168,13 +182,19 @@ fn changed(entry: &entity::lore::Model, changes: &Value) -> Result<LoreInput> {
 
 /// The version head that an entry raises.
 fn scope_of(lore: &entity::lore::Model) -> String {
-    format!("lore:{}:{}", scope::name_of(lore.scope), lore.associated_key)
+    match scope::name_of(lore.scope) {
+        // All lore of a kind has one head.
+        kind @ ("creature" | "item") => format!("lore:{kind}"),
+        scope => format!("lore:{scope}:{}", lore.associated_key),
+    }
 }
 
 /// A model's answer.
-pub struct Said {
+pub struct ModelAnswer {
     pub model: String,
     pub text: String,
+    /// What the campaign's rules removed from the text.
+    pub removed: Vec<Removed>,
     /// The calls that it would make: name and arguments. Nothing is executed.
     pub calls: Vec<(String, String)>,
     pub parse_error: Option<String>,
@@ -183,54 +203,224 @@ pub struct Said {
     pub milliseconds: u64,
 }
 
-/// Asks the model once and executes nothing. It counts as a turn for limits and usage, even if the client has left: like a turn, it
-/// runs in a task of its own.
-///
-/// # Errors
-/// `rate_limited`, `quota_exceeded`, `llm_unavailable`, `llm_timeout`.
-pub async fn rehearse(app: &web::Data<TurnState>, caller: &Caller, question: &Question<'_>) -> Result<Said> {
-    let (campaign, subject) = (question.campaign.to_owned(), question.subject.clone());
-    let (action, mode) = (question.action.to_owned(), question.mode);
-    let (its_app, its_caller) = (app.clone(), caller.clone());
-    let task = start::spawn(app, caller, async move {
-        let question = Question { campaign: &campaign, subject: &subject, action: &action, mode };
-        said(&its_app, &its_caller, &question).await
-    })?;
-    task.await.map_err(Error::internal)?
+/// What to ask with.
+#[derive(Clone, Debug, Default)]
+pub struct Trial {
+    /// Slugs of model profiles, to compare their answers; none stands for the usual model.
+    pub profiles: Vec<Option<String>>,
+    /// A merge patch for the parameters of each of them.
+    pub parameters: Option<Value>,
 }
 
-async fn said(app: &TurnState, caller: &Caller, question: &Question<'_>) -> Result<Said> {
-    let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    app.limits.check_tokens(&tx, &caller.tenant).await?;
-    let campaign = campaign_id(&tx, caller, &Ref::parse(question.campaign)).await?;
-    let preview = look_in((&app.prompts, Some(&app.session_prompts)), &tx, caller, question).await?;
-    // The definitions of tools are not part of the text. They belong to the base prompt.
-    let tools = match question.subject {
-        Subject::Entity { kind, entity, player } => {
-            let wanted = Wanted { campaign: question.campaign, kind: *kind, entity, player, mode: question.mode };
-            assemble(&app.prompts, &tx, caller, &wanted).await?.base.tools.clone()
-        }
-        Subject::Session(_) => None,
-    };
-    drop(tx);
-    let messages: Vec<Message> = preview
-        .messages
-        .into_iter()
-        .map(|m| Message { role: m.role, content: vec![m.content.into()], tool_calls: Vec::new(), tool_call_id: None })
-        .collect();
+/// The most models that one question asks.
+pub const PROFILES_MAX: usize = 4;
+
+/// The answer of one of the models that were asked, or why there is none.
+pub struct Side {
+    /// The profile's slug; none for the usual model.
+    pub profile: Option<String>,
+    pub answer: std::result::Result<ModelAnswer, String>,
+}
+
+/// Asks each model once, at the same time, and executes nothing. Each counts as a turn for limits and usage, even if the client has left: like
+/// a turn, it runs in a task of its own.
+///
+/// # Errors
+/// `validation_failed` for parameters, an unknown profile or too many of them; `rate_limited`, `quota_exceeded`.
+pub async fn rehearse(
+    app: &web::Data<TurnState>,
+    caller: &Caller,
+    question: &Question<'_>,
+    trial: &Trial,
+) -> Result<Vec<Side>> {
+    let usual = [None];
+    let profiles = if trial.profiles.is_empty() { &usual[..] } else { &trial.profiles };
+    if profiles.len() > PROFILES_MAX {
+        let rule = format!("At most {PROFILES_MAX} models can be compared.");
+        return Err(Error::invalid("/profiles", "invalid_value", rule));
+    }
+    // All are checked before the first is asked.
+    let chooser = models_of(app, caller).await?;
+    for profile in profiles {
+        chooser.named(profile.as_deref(), trial.parameters.as_ref())?;
+    }
+    let mut tasks = Vec::with_capacity(profiles.len());
+    for profile in profiles {
+        let (campaign, subject) = (question.campaign.to_owned(), question.subject.clone());
+        let (action, mode) = (question.action.to_owned(), question.mode);
+        let (its_app, its_caller) = (app.clone(), caller.clone());
+        let (its_profile, parameters) = (profile.clone(), trial.parameters.clone());
+        let task = start::spawn(app, caller, async move {
+            let question = Question { campaign: &campaign, subject: &subject, action: &action, mode };
+            ask_model(&its_app, &its_caller, &question, its_profile.as_deref(), parameters.as_ref()).await
+        });
+        tasks.push((profile.clone(), task));
+    }
+    let mut sides = Vec::with_capacity(tasks.len());
+    let is_alone = tasks.len() == 1;
+    for (profile, task) in tasks {
+        let answer = match task {
+            Ok(task) => task.await.map_err(Error::internal)?,
+            Err(error) => Err(error),
+        };
+        let answer = match answer {
+            Err(error) if is_alone || error.code.status() == 500 => return Err(error),
+            answer => answer.map_err(|error| error.detail.to_string()),
+        };
+        sides.push(Side { profile, answer });
+    }
+    Ok(sides)
+}
+
+/// The body of the request to the model, as JSON.
+///
+/// # Errors
+/// As for [`rehearse`].
+pub async fn request_body(
+    app: &TurnState,
+    caller: &Caller,
+    question: &Question<'_>,
+    profile: Option<&str>,
+) -> Result<String> {
+    let ready = Ready::of(app, caller, question, profile, None).await?;
+    let request = ChatRequest { prefix: &ready.messages, tools: ready.tools.as_deref(), ..ChatRequest::default() };
+    app.llm.client().body(&ready.choice.endpoint, &request).map_err(Error::internal)
+}
+
+/// The tenant's models, and what builds choices from them.
+struct Chooser<'a> {
+    app: &'a TurnState,
+    models: Arc<TenantModels>,
+}
+
+async fn models_of<'a>(app: &'a TurnState, caller: &Caller) -> Result<Chooser<'a>> {
+    let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
+    models.check_on()?;
+    Ok(Chooser { app, models })
+}
+
+impl Chooser<'_> {
+    /// A named profile, with other parameters if some are tried. None without a name.
+    fn named(&self, profile: Option<&str>, parameters: Option<&Value>) -> Result<Option<Arc<Choice>>> {
+        let Some(slug) = profile else {
+            // The parameters are checked against a choice that is not known yet.
+            parameters.map_or(Ok(()), |parameters| merged(&Parameters::default(), parameters).map(|_| ()))?;
+            return Ok(None);
+        };
+        let choice = self.models.profile(slug).ok_or_else(|| {
+            Error::invalid("/profiles", "unknown_reference", format!("There is no model profile `{slug}`."))
+        })??;
+        self.tuned(choice, parameters).map(Some)
+    }
+
+    fn tuned(&self, choice: Arc<Choice>, parameters: Option<&Value>) -> Result<Arc<Choice>> {
+        let Some(patch) = parameters else { return Ok(choice) };
+        let tried = merged(&choice.endpoint.options.parameters, patch)?;
+        Ok(Arc::new(self.app.llm.with_parameters(&choice, tried)))
+    }
+}
+
+/// Parameters with a merge patch applied.
+fn merged(parameters: &Parameters, changes: &Value) -> Result<Parameters> {
+    let mut value = serde_json::to_value(parameters).map_err(Error::internal)?;
+    patch::merge(&mut value, changes.clone());
+    let tried: Parameters = body::typed(value).map_err(|error| error.below("/parameters"))?;
+    check_parameters(&tried)?;
+    Ok(tried)
+}
+
+/// Everything that a question to a model needs.
+struct Ready {
+    campaign: Uuid,
+    task: Task,
+    choice: Arc<Choice>,
+    mode: ReplyMode,
+    tools: Option<Arc<RawValue>>,
+    cleaner: Option<Cleaner>,
+    messages: Vec<Message>,
+}
+
+impl Ready {
+    async fn of(
+        app: &TurnState,
+        caller: &Caller,
+        question: &Question<'_>,
+        profile: Option<&str>,
+        parameters: Option<&Value>,
+    ) -> Result<Self> {
+        let chooser = models_of(app, caller).await?;
+        let models = &chooser.models;
+        let named = chooser.named(profile, parameters)?;
+        let mode = question.mode.or(named.as_ref().map(|choice| choice.mode));
+        let question = &Question { mode, ..*question };
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        app.limits.check_tokens(&tx, &caller.tenant).await?;
+        let campaign = campaign_id(&tx, caller, &Ref::parse(question.campaign)).await?;
+        let preview = look_in((&app.prompts, Some(&app.session_prompts)), &tx, caller, models, question).await?;
+        // The definitions of tools are not part of the text. They belong to the base prompt.
+        let (task, usual, mode, tools, cleaner) = match question.subject {
+            Subject::Entity { kind, entity, player } => {
+                let Question { campaign, mode, .. } = *question;
+                let wanted = PromptRequest { campaign, kind: *kind, entity, player, mode, models };
+                let base = assemble(&app.prompts, &tx, caller, &wanted).await?.base;
+                let cast = &base.cast;
+                let cleaner = Cleaner::of(&cast.settings, &cast.entity.name, &cast.player.name);
+                (task_of(*kind), base.choose(models), base.key.mode, base.tools.clone(), cleaner)
+            }
+            Subject::Session(_) => {
+                let row = sqlx::query("SELECT settings FROM campaign WHERE tenant_id = $1 AND id = $2")
+                    .bind(tx.tenant())
+                    .bind(campaign)
+                    .fetch_one(&mut *tx.connection().await)
+                    .await?;
+                let settings: Extensions = row.read_json("settings")?;
+                let choice = models.choose(Task::Gm, &[slug_in(settings.get("models"), Task::Gm)]);
+                let mode = question.mode.map_or_else(|| choice.as_ref().map(|choice| choice.mode), Ok);
+                let mode = mode.unwrap_or(ReplyMode::Native);
+                (Task::Gm, choice, mode, None, Cleaner::of(&settings, "", ""))
+            }
+        };
+        let choice = match named {
+            Some(named) => named,
+            None => chooser.tuned(usual?, parameters)?,
+        };
+        let plain = |role, text: String| Message {
+            role,
+            content: vec![text.into()],
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+        };
+        let messages = preview.messages.into_iter().map(|m| plain(m.role, m.content)).collect();
+        Ok(Self { campaign, task, choice, mode, tools, cleaner, messages })
+    }
+}
+
+async fn ask_model(
+    app: &TurnState,
+    caller: &Caller,
+    question: &Question<'_>,
+    profile: Option<&str>,
+    parameters: Option<&Value>,
+) -> Result<ModelAnswer> {
+    let ready = Ready::of(app, caller, question, profile, parameters).await?;
+    let Ready { campaign, task, choice, mode, tools, cleaner, messages } = ready;
     let request = ChatRequest { prefix: &messages, tools: tools.as_deref(), ..ChatRequest::default() };
     let begun = Instant::now();
-    let (completion, _) = ask::ask(app, &endpoint, &request, &CancellationToken::new()).await?;
-    let parsed = match question.mode {
+    let (completion, call) = ask::ask(app, task, &choice, &request, &CancellationToken::new()).await?;
+    let parsed = match mode {
         ReplyMode::Native => reply::parse_native(&completion),
         ReplyMode::Xml => reply::parse_text(&completion.text),
     };
-    let cost_micros = caller.tenant.settings.llm.prices.map(|p| p.cost_micros(&completion.usage));
-    count(app, caller, campaign, &completion.model, &completion.usage, cost_micros).await?;
-    Ok(Said {
+    let said = parsed.narrative.trim();
+    let cleaned = cleaner.map(|cleaner| cleaner.clean(said, completion.was_cut()));
+    let (text, removed) = cleaned.unwrap_or((Cow::Borrowed(said), Vec::new()));
+    let before = call.tried.iter().filter(|tried| tried.usage.is_some()).map(|tried| tried.cost_micros);
+    let cost_micros = before.chain([call.cost_micros]).sum();
+    count(app, caller, campaign, call).await?;
+    Ok(ModelAnswer {
         model: completion.model.clone(),
-        text: parsed.narrative.trim().to_owned(),
+        text: text.into_owned(),
+        removed,
         calls: parsed
             .calls
             .iter()
@@ -247,32 +437,12 @@ fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-async fn count(
-    app: &TurnState,
-    caller: &Caller,
-    campaign: Uuid,
-    model: &str,
-    usage: &Usage,
-    cost_micros: Option<u64>,
-) -> Result<()> {
-    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let id = Uuid::now_v7();
+async fn count(app: &TurnState, caller: &Caller, campaign: Uuid, call: LlmCall) -> Result<()> {
+    let calls = [call];
+    let rows = used(&calls);
     let write = async || {
         let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
-        sqlx::query(
-            "INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \
-                 completion_tokens, cost_micros) VALUES ($1, $2, $3, 'lab', $4, 1, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
-        )
-        .bind(tx.tenant())
-        .bind(id)
-        .bind(campaign)
-        .bind(model)
-        .bind(number(usage.prompt_tokens))
-        .bind(number(usage.cached_tokens))
-        .bind(number(usage.completion_tokens))
-        .bind(cost_micros.map(number))
-        .execute(&mut *tx.connection().await)
-        .await?;
+        UsedBy { campaign, kind: "lab", turn: None, player: caller.player }.count(&tx, &rows).await?;
         tx.commit_within(PAID).await.map_err(|error| error.settled())
     };
     retry::repeat(PAID, write).await
@@ -298,6 +468,8 @@ pub async fn take(app: &web::Data<TurnState>, caller: &Caller, question: &Questi
                 on_busy: OnBusy::Reject,
                 on_failure: OnFailure::Revert,
                 key: None,
+                reaction: None,
+                way: Way::Answer,
             };
             start::start(
                 app,

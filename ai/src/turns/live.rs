@@ -77,7 +77,7 @@ pub struct Position {
 
 /// What a listener gets next, and the position after it.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct Delivery {
     pub at: Position,
     pub name: &'static str,
     /// JSON.
@@ -85,7 +85,7 @@ pub struct Told {
 }
 
 /// The part of these items, numbered from `first`, that a listener has not received.
-pub fn unheard(items: &[Item], first: usize, at: &mut Position) -> Vec<Told> {
+pub fn unheard(items: &[Item], first: usize, at: &mut Position) -> Vec<Delivery> {
     let begun = usize::from(at.offset.is_some());
     let skipped = (at.seq + 1).saturating_sub(first + begun);
     let mut told = Vec::new();
@@ -97,11 +97,11 @@ pub fn unheard(items: &[Item], first: usize, at: &mut Position) -> Vec<Told> {
             if rest.is_empty() {
                 continue;
             }
-            told.push(Told { at: *at, name: TEXT, data: raw(&json!({ "text": rest })) });
+            told.push(Delivery { at: *at, name: TEXT, data: raw(&json!({ "text": rest })) });
         } else {
             *at = Position { seq, offset: None };
             let data = RawValue::from_string(item.data.clone()).unwrap_or_default();
-            told.push(Told { at: *at, name: item.name, data });
+            told.push(Delivery { at: *at, name: item.name, data });
         }
     }
     told
@@ -229,7 +229,7 @@ impl Live {
     }
 
     /// The items since a position, and whether the turn has ended.
-    pub fn since(&self, at: &mut Position) -> (Vec<Told>, bool) {
+    pub fn since(&self, at: &mut Position) -> (Vec<Delivery>, bool) {
         let log = self.log();
         (unheard(&log.items, log.first(), at), log.ended)
     }

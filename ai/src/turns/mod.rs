@@ -4,7 +4,9 @@
 //!   `planner`.
 //! - [`http`] has the routes. [`start`] runs a turn in a task of its own and answers as the client asked.
 //! - [`live`] is the log of a turn's events, [`events`] streams them, [`elsewhere`] watches turns of other servers.
+//! - [`running`] knows the turns of this process, and who waits for which place.
 //! - [`runner`] runs a turn from beginning to end; [`talk`] is its part with the model; [`calls`] runs a batch of tool calls.
+//! - [`again`] tries answers again, chooses among attempts, and corrects narratives.
 //! - [`words`] decides who may read what of a turn.
 //! - [`store`] writes everything about the turn itself; [`undo`] undoes a turn.
 //!
@@ -12,8 +14,10 @@
 //! turn's changes carry its id in the journal, by which a failed turn is reverted and any turn can be undone. The sweeper
 //! (`ops::maintenance`) reverts orphaned turns.
 
+pub mod again;
 pub(crate) mod ask;
 mod calls;
+pub mod clean;
 pub mod elsewhere;
 pub mod events;
 pub mod gm;
@@ -24,6 +28,7 @@ mod live;
 mod place;
 pub mod rules;
 pub mod runner;
+pub mod running;
 pub mod start;
 pub mod state;
 mod steady;
@@ -33,32 +38,23 @@ pub mod trace;
 pub mod undo;
 pub mod words;
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
-
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 use time::OffsetDateTime;
-use tokio::sync::watch;
 use utoipa::{
     ToSchema,
     openapi::{Ref, RefOr, Schema},
 };
 use uuid::Uuid;
 
-use elsewhere::Followed;
-use live::Live;
-use start::Asker;
-use steady::Steady;
+use again::Again;
+use clean::Removed;
 
-use crate::prompt::LoreDecision;
-use base::{clock, watched::Watched};
-use db::pool;
-use edge::admission;
+use crate::prompt::{LoreDecision, turn::Cause};
+use base::clock;
+use edge::tenants::tasks::Task;
 use entity::kind::EntityKind;
-use llm::Usage;
+use llm::{Parameters, Usage};
 
 /// The state of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -204,6 +200,9 @@ pub struct TurnView {
     pub prompt: Option<PromptView>,
     pub usage: Usage,
     pub timings_ms: Timings,
+    /// The first attempt at this answer, if this is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_turn_id: Option<Uuid>,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
 }
@@ -244,231 +243,65 @@ pub struct Trace<'a> {
     /// What was cut to fit budgets, by section.
     pub cut: Vec<(&'static str, &'a str)>,
     pub llm_calls: &'a [LlmCall],
+    /// What was removed from the model's texts.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub removed: &'a [Removed],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revert_conflicts: Option<&'a Value>,
 }
 
 /// A model call of a turn.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct LlmCall {
+    /// What the model was asked for.
+    #[schema(required = false)]
+    pub task: Task,
+    /// The slug of the model profile that was asked; null for the tenant's or the operator's own settings.
+    #[schema(required = true)]
+    #[serde(default)]
+    pub profile: Option<String>,
     pub model: String,
+    /// What was sent beside the conversation.
+    #[serde(default)]
+    pub parameters: Parameters,
+    /// The models that were asked before and could not answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
+    /// How long it took, in milliseconds.
     pub latency_ms: f64,
+    /// How often the model was asked until it answered.
     pub attempts: u32,
+    /// Why the model stopped writing, as its provider says it.
+    #[schema(required = true)]
     pub finish_reason: Option<String>,
     pub usage: Usage,
+    /// What the tokens cost; null if the tenant has no prices.
+    #[schema(required = true)]
+    #[serde(default)]
+    pub cost_micros: Option<u64>,
     /// The text of the reply, at most 64 KiB of it.
     pub text: String,
+    /// What the model thought before it answered, if its provider tells: at most 16 KiB. It is no part of the narrative.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reasoning: String,
 }
 
-/// A place that only one turn at a time may have: an entity and a player, or a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Spot {
-    pub tenant: Uuid,
-    /// The session, for a session's turn.
-    pub entity: Uuid,
-    /// The nil id, for a session's turn.
-    pub player: Uuid,
-}
-
-/// The turns of this process, the means to cancel them, and who waits for what on this server.
-pub struct Running {
-    /// This process's number. The process holds an advisory lock on it as long as it lives.
-    pub instance: i64,
-    /// Whether this process may declare other processes dead.
-    pub steady: Steady,
-    turns: Mutex<HashMap<Uuid, Here>>,
-    queues: Mutex<HashMap<Spot, Queue>>,
-    /// Places that a turn of this process has, or is about to take.
-    occupied: Mutex<HashSet<Spot>>,
-    /// Places that somebody waits for.
-    places: Watched<Spot, ()>,
-    /// Followed turns that run on other servers, with what is known about their progress.
-    followed: Watched<Followed, String>,
-}
-
-/// A turn of this process.
-struct Here {
-    asker: Asker,
-    tenant: Uuid,
-    /// None while the turn waits for its place, and for turns without a place.
-    spot: Option<Spot>,
-}
-
-/// The queue of those who wait for a place, in order.
-type Queue = Arc<tokio::sync::Mutex<()>>;
-
-impl Running {
-    #[must_use]
-    pub fn new(instance: i64) -> Self {
-        Self {
-            instance,
-            steady: Steady::default(),
-            turns: Mutex::default(),
-            queues: Mutex::default(),
-            occupied: Mutex::default(),
-            places: Watched::default(),
-            followed: Watched::default(),
-        }
-    }
-
-    fn turns(&self) -> MutexGuard<'_, HashMap<Uuid, Here>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Registers a running turn with its place, until the guard is dropped.
-    pub fn enter(&self, turn: Uuid, asker: &Asker, tenant: Uuid, spot: Option<Spot>) -> Entered<'_> {
-        asker.counts();
-        admission::step_out();
-        pool::has_begun();
-        self.turns().insert(turn, Here { asker: asker.clone(), tenant, spot });
-        if let Some(live) = &asker.live {
-            live.begin(turn);
-        }
-        base::metrics::TURNS_RUNNING.inc();
-        Entered { running: self, turn }
-    }
-
-    /// Registers a turn that waits for its place, until the guard is dropped or the turn runs.
-    pub fn wait(&self, turn: Uuid, asker: &Asker, tenant: Uuid) -> Waits<'_> {
-        asker.counts();
-        admission::step_out();
-        self.turns().insert(turn, Here { asker: asker.clone(), tenant, spot: None });
-        if let Some(live) = &asker.live {
-            live.wait(turn);
-        }
-        Waits { running: self, turn }
-    }
-
-    fn leave(&self, turn: Uuid) {
-        let Some(Here { asker, tenant, spot }) = self.turns().remove(&turn) else { return };
-        if let Some(live) = asker.live {
-            live.end();
-        }
-        if let Some(spot) = spot {
-            self.places.wake(&spot);
-        }
-        self.followed.wake(&(tenant, turn));
-    }
-
-    /// Cancels a turn of this process. Returns false if there is none with this id.
-    pub fn cancel(&self, turn: Uuid) -> bool {
-        self.turns().get(&turn).map(|here| here.asker.cancel.cancel()).is_some()
-    }
-
-    /// The log of a turn of this process, if somebody may be listening.
-    pub fn live(&self, turn: Uuid) -> Option<Arc<Live>> {
-        self.turns().get(&turn).and_then(|here| here.asker.live.clone())
-    }
-
-    /// The turns whose leases must be renewed. A turn that could not be closed is not among them, so it will be swept.
-    #[must_use]
-    pub fn ids(&self) -> Vec<Uuid> {
-        self.turns().keys().copied().collect()
-    }
-
-    /// How many turns run or wait.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.turns().len()
-    }
-
-    /// Takes a place within this process. None if another of its turns has it.
-    pub fn occupy(&self, spot: Spot) -> Option<Occupied<'_>> {
-        if self.turns().values().any(|here| here.spot == Some(spot)) {
-            return None;
-        }
-        let mut occupied = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
-        occupied.insert(spot).then(|| Occupied { running: self, spot })
-    }
-
-    /// The queue for a place.
-    fn queue(&self, spot: Spot) -> Queue {
-        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.retain(|_, queue| Arc::strong_count(queue) > 1);
-        queues.entry(spot).or_default().clone()
-    }
-
-    /// How many turns are in queues, including those that have left the queue and run.
-    #[must_use]
-    pub fn in_line(&self) -> usize {
-        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.values().map(|queue| Arc::strong_count(queue) - 1).sum()
-    }
-
-    /// News about a place: it may be free.
-    fn place(&self, spot: Spot) -> watch::Receiver<()> {
-        self.places.watch(spot)
-    }
-
-    /// News about a turn of another server.
-    fn follow(&self, tenant: Uuid, turn: Uuid) -> watch::Receiver<String> {
-        self.followed.watch((tenant, turn))
-    }
-
-    /// The places that somebody waits for and that no turn of this process has.
-    fn waited_for_elsewhere(&self) -> Vec<Spot> {
-        let waited = self.places.keys();
-        let turns = self.turns();
-        let here: HashSet<Spot> = turns.values().filter_map(|here| here.spot).collect();
-        waited.into_iter().filter(|spot| !here.contains(spot)).collect()
-    }
-
-    /// The followed turns that this process does not run.
-    fn followed_elsewhere(&self) -> Vec<Followed> {
-        let followed = self.followed.keys();
-        let turns = self.turns();
-        followed.into_iter().filter(|(_, turn)| !turns.contains_key(turn)).collect()
-    }
-
-    /// Waits until somebody begins to wait for a place or to follow a turn.
-    async fn somebody_waits(&self) {
-        tokio::select! {
-            () = self.places.more() => {}
-            () = self.followed.more() => {}
-        }
-    }
-
-    /// Ends all following of turns of other servers.
-    pub fn close(&self) {
-        self.followed.close();
-    }
-}
-
-/// A registered running turn.
-pub struct Entered<'a> {
-    running: &'a Running,
-    turn: Uuid,
-}
-
-impl Drop for Entered<'_> {
-    fn drop(&mut self) {
-        self.running.leave(self.turn);
-        base::metrics::TURNS_RUNNING.dec();
-    }
-}
-
-/// A place that a turn of this process has until this is dropped.
-pub struct Occupied<'a> {
-    running: &'a Running,
-    spot: Spot,
-}
-
-impl Drop for Occupied<'_> {
-    fn drop(&mut self) {
-        self.running.occupied.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.spot);
-    }
-}
-
-/// A registered turn that waits for its place.
-pub struct Waits<'a> {
-    running: &'a Running,
-    turn: Uuid,
-}
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.running.leave(self.turn);
-    }
+/// A model that could not answer, so that a fallback was asked.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Tried {
+    /// The slug of its profile; null for the tenant's or the operator's own settings.
+    #[schema(required = true)]
+    pub profile: Option<String>,
+    /// The model's name.
+    pub model: String,
+    /// Why it did not answer: the label of a failed call in the metrics, `empty` or `refused`.
+    pub reason: String,
+    /// What an empty or refused answer used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// What that cost; absent if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
 }
 
 /// What to do if the entity is already answering the player.
@@ -514,8 +347,69 @@ pub struct Job {
     pub action: String,
     /// The rules turn whose outcome the answer should tell.
     pub mechanics: Option<Uuid>,
-    pub mode: llm::ReplyMode,
+    /// None if the chosen model decides.
+    pub mode: Option<llm::ReplyMode>,
     pub on_busy: OnBusy,
     pub on_failure: OnFailure,
     pub key: Option<edge::http::idempotency::IdempotencyKey>,
+    /// Set if nobody requested the turn, because the entity reacts by itself.
+    pub reaction: Option<Reaction>,
+    pub way: Way,
+}
+
+/// How a turn comes to its answer.
+#[derive(Clone, Debug, Default)]
+pub enum Way {
+    /// A model answers what a player does.
+    #[default]
+    Answer,
+    /// The entity begins the conversation with a greeting, which is named by its index. No model is asked.
+    Greeting(usize),
+    /// The entity goes on from its last answer.
+    Continuation,
+    /// Another attempt at an answer, or at a greeting.
+    Again(Box<Again>, Option<usize>),
+}
+
+impl Way {
+    /// The greeting, by its index.
+    #[must_use]
+    pub fn greeting(&self) -> Option<usize> {
+        match self {
+            Way::Greeting(greeting) | Way::Again(_, Some(greeting)) => Some(*greeting),
+            _ => None,
+        }
+    }
+
+    /// The attempt, if the answer is tried again.
+    #[must_use]
+    pub fn again(&self) -> Option<&Again> {
+        if let Way::Again(again, _) = self { Some(again) } else { None }
+    }
+
+    /// Whether no player said what the answer is to.
+    #[must_use]
+    pub fn is_unprompted(&self) -> bool {
+        self.greeting().is_some() || self.continues()
+    }
+
+    /// Whether the entity goes on from its last answer.
+    #[must_use]
+    pub fn continues(&self) -> bool {
+        matches!(self, Way::Continuation) || self.again().is_some_and(|again| again.continues)
+    }
+}
+
+/// A turn in which an entity reacts by itself. What it says waits for the player as a reply.
+#[derive(Clone, Debug)]
+pub struct Reaction {
+    pub id: Uuid,
+    /// What the entity reacts to.
+    pub cause: Cause,
+    /// The location, as a key, where the player must be to hear the reply.
+    pub location_key: Option<String>,
+    /// Whether the turn is undone if the reply cannot be delivered.
+    pub reverts: bool,
+    /// How many seconds the reply waits.
+    pub expires_seconds: u32,
 }

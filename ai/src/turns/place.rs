@@ -14,7 +14,8 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    OnBusy, Spot, Status, gm,
+    OnBusy, Status, gm,
+    running::Spot,
     start::Asker,
     store::{self, Failure, Place},
 };
@@ -25,7 +26,6 @@ use base::{
 };
 use db::pool::{Need, with_need};
 use edge::{admission, caller::Caller, http::Reply};
-use llm::Usage;
 
 /// How long a turn waits for the one before it.
 const WAIT: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ pub enum Attempted {
 }
 
 /// The kind of turn, and whether it should wait.
-pub struct Wanted {
+pub struct PlaceRequest {
     pub kind: &'static str,
     /// The turn's place, if it is known without a statement.
     pub known: Option<Spot>,
@@ -60,7 +60,7 @@ pub struct Wanted {
 pub async fn in_place(
     app: &TurnState,
     caller: &Caller,
-    wanted: Wanted,
+    wanted: PlaceRequest,
     asker: &Asker,
     spot: impl AsyncFn() -> Result<Spot>,
     attempt: impl AsyncFn(Place) -> Result<Attempted>,
@@ -73,7 +73,7 @@ pub async fn in_place(
                 let what = if wanted.kind == gm::KIND { SESSION_BUSY } else { ENTITY_BUSY };
                 return Err(Error::new(Code::TurnInProgress, what));
             }
-            taken(app, caller.tenant_id(), Place::Free, &attempt).await
+            attempt_with_retry(app, caller.tenant_id(), Place::Free, &attempt).await
         }
         OnBusy::Queue => {
             let waiting = Waiting { app, caller, asker, wanted, until: Instant::now() + WAIT };
@@ -83,7 +83,7 @@ pub async fn in_place(
 }
 
 /// Tries once, and once more if the place was held by an orphaned turn that could be reverted in one step.
-async fn taken(
+pub(super) async fn attempt_with_retry(
     app: &TurnState,
     tenant: Uuid,
     place: Place,
@@ -109,7 +109,7 @@ struct Waiting<'a> {
     app: &'a TurnState,
     caller: &'a Caller,
     asker: &'a Asker,
-    wanted: Wanted,
+    wanted: PlaceRequest,
     until: Instant,
 }
 
@@ -120,7 +120,7 @@ impl Waiting<'_> {
         let mut news = self.app.running.place(spot);
         let first = queue.try_lock().ok();
         if first.is_some() {
-            match taken(self.app, self.caller.tenant_id(), Place::Free, attempt).await {
+            match attempt_with_retry(self.app, self.caller.tenant_id(), Place::Free, attempt).await {
                 Err(e) if e.code == Code::TurnInProgress => {}
                 result => return result,
             }
@@ -166,7 +166,7 @@ impl Waiting<'_> {
         loop {
             news.mark_unchanged();
             let next = Instant::now() + PAUSE;
-            match taken(self.app, self.caller.tenant_id(), place, attempt).await {
+            match attempt_with_retry(self.app, self.caller.tenant_id(), place, attempt).await {
                 Err(e) if e.code == Code::TurnInProgress && Instant::now() < self.until => {
                     self.patiently(news.changed()).await?.map_err(Error::internal)?;
                     self.patiently(sleep_until(next)).await?;
@@ -197,9 +197,7 @@ impl Waiting<'_> {
             code: if cancelled { "cancelled" } else { error.code.as_str() },
             message: &error.detail,
             record: None,
-            model: "",
-            usage: &Usage::default(),
-            cost_micros: None,
+            calls: &[],
         };
         let actor = self.caller.actor();
         let failed = store::fail(pool, &actor, turn, self.app.running.instance, &failure);

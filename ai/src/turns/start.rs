@@ -145,6 +145,14 @@ fn in_task<T: 'static>(places: Places, work: impl Future<Output = Result<T>> + '
 }
 
 impl Started {
+    /// The turn's answer, once it has ended.
+    ///
+    /// # Errors
+    /// The turn's errors.
+    pub async fn ended(self) -> Result<Reply> {
+        self.task.await.map_err(Error::internal)?
+    }
+
     /// The turn's id as soon as it runs or waits. If it never ran: a stored answer or an error.
     ///
     /// # Errors

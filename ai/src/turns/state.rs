@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc};
 
-use super::{Running, gm::session_prompts::SessionPrompts};
+use super::{gm::session_prompts::SessionPrompts, running::Running};
 use crate::prompt::state::PromptState;
 
 /// Limits of one turn.

@@ -1,6 +1,6 @@
 //! A turn's conversation with its model: requests, answers, calls and cost. Used by all kinds of turns.
 
-use std::time::Duration;
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use serde_json::value::{RawValue, to_raw_value};
 use time::OffsetDateTime;
@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     CallStatus, LlmCall, PromptView, Status, Timings, ToolCall, Trace, TurnView, ask,
     calls::{self, Hands},
+    clean::{Cleaner, Removed},
     created_at,
     live::Speech,
     runner::{answer_calls, millis},
@@ -25,14 +26,16 @@ use base::{
     metrics,
 };
 use db::tenancy::Origin;
-use edge::{caller::Caller, http::Reply};
-use llm::{ChatRequest, Completion, Endpoint, Message, ReplyMode, Usage, reply};
+use edge::{caller::Caller, http::Reply, models::Choice, tenants::tasks::Task};
+use llm::{ChatRequest, Completion, Message, ReplyMode, Usage, reply};
 
 /// The most bytes of everything that a model says in one turn.
 const NARRATIVES_BYTES_MAX: usize = 256 * 1024;
 /// The most bytes of a turn's answer, and of its trace. Its record has no more than both.
 const VIEW_BYTES_MAX: usize = 1024 * 1024;
 const TRACE_BYTES_MAX: usize = 1024 * 1024;
+/// The most removals from its texts that a turn's trace lists.
+const REMOVED_MAX: usize = 50;
 /// How often a turn's events are saved while the model writes.
 const SAVE_EVERY: Duration = Duration::from_millis(250);
 
@@ -40,7 +43,10 @@ const SAVE_EVERY: Duration = Duration::from_millis(250);
 pub struct Talk<'a> {
     pub app: &'a TurnState,
     pub caller: &'a Caller,
-    pub endpoint: &'a Endpoint,
+    /// What the model is asked for.
+    pub task: Task,
+    /// The model that answers.
+    pub choice: Arc<Choice>,
     pub mode: ReplyMode,
     pub asker: &'a Asker,
     /// The turn's id.
@@ -55,6 +61,9 @@ pub struct Talk<'a> {
     pub parse_error: Option<String>,
     pub usage: Usage,
     pub llm_calls: Vec<LlmCall>,
+    /// The campaign's rules for the model's texts, and what they removed.
+    pub cleaner: Option<Cleaner>,
+    pub removed: Vec<Removed>,
 }
 
 /// The request to a model.
@@ -69,7 +78,7 @@ impl<'a> Talk<'a> {
     pub fn new(
         app: &'a TurnState,
         caller: &'a Caller,
-        endpoint: &'a Endpoint,
+        (task, choice): (Task, Arc<Choice>),
         mode: ReplyMode,
         asker: &'a Asker,
         (id, started): (Uuid, Instant),
@@ -77,7 +86,9 @@ impl<'a> Talk<'a> {
         Self {
             app,
             caller,
-            endpoint,
+            model: choice.endpoint.model.clone(),
+            task,
+            choice,
             mode,
             asker,
             id,
@@ -85,12 +96,13 @@ impl<'a> Talk<'a> {
             created_at: created_at(id),
             started,
             in_model: Duration::ZERO,
-            model: endpoint.model.clone(),
             narratives: Vec::new(),
             tool_calls: Vec::new(),
             parse_error: None,
             usage: Usage::default(),
             llm_calls: Vec::new(),
+            cleaner: None,
+            removed: Vec::new(),
         }
     }
 
@@ -119,7 +131,7 @@ impl<'a> Talk<'a> {
                 speech.finish(narrative);
             }
             if !narrative.is_empty() {
-                self.say(narrative);
+                self.say(narrative, completion.was_cut());
             }
             if let Some(error) = parsed.parse_error {
                 metrics::PARSE_ERRORS.inc();
@@ -156,7 +168,8 @@ impl<'a> Talk<'a> {
             sink: sink.as_ref(),
             ..ChatRequest::default()
         };
-        let answer = ask::ask(self.app, self.endpoint, &request, &self.asker.cancel);
+        let choice = self.choice.clone();
+        let answer = ask::ask(self.app, self.task, &choice, &request, &self.asker.cancel);
         let (completion, call) = if sink.is_some() {
             let mut answer = std::pin::pin!(answer);
             loop {
@@ -173,14 +186,35 @@ impl<'a> Talk<'a> {
         Ok(completion)
     }
 
-    /// Asks for one answer, which the caller parses.
+    /// Asks a model for one answer to a task, which the caller parses.
     ///
     /// # Errors
     /// `llm_unavailable`, `llm_timeout`.
-    pub async fn ask_once(&mut self, request: &ChatRequest<'_>) -> Result<Completion> {
-        let (completion, call) = ask::ask(self.app, self.endpoint, request, &self.asker.cancel).await?;
+    pub async fn ask_once(&mut self, task: Task, choice: &Choice, request: &ChatRequest<'_>) -> Result<Completion> {
+        let (completion, call) = ask::ask(self.app, task, choice, request, &self.asker.cancel).await?;
         self.note(&completion, call);
         Ok(completion)
+    }
+
+    /// Takes the model that was chosen after the turn began, and corrects the turn's record if it replies in another way.
+    ///
+    /// # Errors
+    /// Those of the choice, and database errors.
+    pub async fn choose_again(&mut self, choice: Result<Arc<Choice>>, asked: Option<ReplyMode>) -> Result<()> {
+        let choice = choice?;
+        let mode = asked.unwrap_or(choice.mode);
+        if mode != self.mode {
+            store::set_reply_mode(&self.app.pool, &self.caller.actor(), self.id, mode).await?;
+        }
+        self.mode = mode;
+        self.take(choice);
+        Ok(())
+    }
+
+    /// Takes the model that answers from now on.
+    pub fn take(&mut self, choice: Arc<Choice>) {
+        self.model.clone_from(&choice.endpoint.model);
+        self.choice = choice;
     }
 
     /// Counts and records an answer of the model.
@@ -198,13 +232,26 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Keeps the model's text, as far as a turn has room for it.
-    fn say(&mut self, narrative: &str) {
+    /// Cleans the model's text and keeps it, as far as a turn has room for it.
+    fn say(&mut self, narrative: &str, was_cut: bool) {
+        let cleaned = self.cleaner.as_ref().map(|cleaner| cleaner.clean(narrative, was_cut));
+        let (narrative, removed) = cleaned.unwrap_or((Cow::Borrowed(narrative), Vec::new()));
+        self.removed.extend(removed);
+        self.removed.truncate(REMOVED_MAX);
         let said: usize = self.narratives.iter().map(String::len).sum();
         let room = NARRATIVES_BYTES_MAX.saturating_sub(said);
         if room > 0 {
             self.narratives.push(narrative.get(..narrative.floor_char_boundary(room)).unwrap_or_default().to_owned());
         }
+    }
+
+    /// Says words that an author wrote. No model is asked.
+    pub fn recite(&mut self, words: &str) {
+        if let Some(live) = &self.asker.live {
+            Speech::new(live, ReplyMode::Native, false).finish(words);
+        }
+        self.model.clear();
+        self.narratives.push(words.to_owned());
     }
 
     /// Everything that the model said, in order.
@@ -222,12 +269,6 @@ impl<'a> Talk<'a> {
             llm: millis(self.in_model),
             server: millis(total.saturating_sub(self.in_model)),
         }
-    }
-
-    /// What the tokens cost the tenant.
-    #[must_use]
-    pub fn cost_micros(&self) -> Option<u64> {
-        self.caller.tenant.settings.llm.prices.map(|p| p.cost_micros(&self.usage))
     }
 
     /// The turn as clients see it, with the fields of all kinds of turns and without text.
@@ -251,6 +292,7 @@ impl<'a> Talk<'a> {
             context: None,
             dice_unused: None,
             prompt: None,
+            parent_turn_id: None,
             usage: self.usage,
             timings_ms: self.timings(),
             created_at: self.created_at,
@@ -271,7 +313,7 @@ impl<'a> Talk<'a> {
         &self,
         kind: &'static str,
         error: Error,
-        written: impl FnOnce(Status) -> Result<(Vec<u8>, String)>,
+        body_and_record: impl FnOnce(Status) -> Result<(Vec<u8>, String)>,
     ) -> Result<Reply> {
         self.save_told().await;
         if let Some(cause) = error.cause() {
@@ -284,16 +326,8 @@ impl<'a> Talk<'a> {
         } else {
             (error.code.as_str(), error.detail.as_str())
         };
-        let (body, record) = written(status)?;
-        let failure = Failure {
-            status,
-            code,
-            message,
-            record: Some(record),
-            model: &self.model,
-            usage: &self.usage,
-            cost_micros: self.cost_micros(),
-        };
+        let (body, record) = body_and_record(status)?;
+        let failure = Failure { status, code, message, record: Some(record), calls: &self.llm_calls };
         self.fail(&failure).await;
         metrics::TURNS.with_label_values(&[kind, status.as_str()]).inc();
         if cancelled {
@@ -312,9 +346,7 @@ impl<'a> Talk<'a> {
             code: error.code.as_str(),
             message: &error.detail,
             record: None,
-            model: &self.model,
-            usage: &self.usage,
-            cost_micros: None,
+            calls: &[],
         };
         self.fail(&failure).await;
         metrics::TURNS.with_label_values(&[kind, Status::Failed.as_str()]).inc();
@@ -345,7 +377,7 @@ impl<'a> Talk<'a> {
 ///
 /// # Errors
 /// `internal` if it cannot be written as JSON.
-pub fn written(view: &TurnView, hidden: Option<PromptView>, trace: &Trace<'_>) -> Result<(Vec<u8>, String)> {
+pub fn body_and_record(view: &TurnView, hidden: Option<PromptView>, trace: &Trace<'_>) -> Result<(Vec<u8>, String)> {
     #[derive(serde::Serialize)]
     struct Record<'a> {
         view: &'a RawValue,

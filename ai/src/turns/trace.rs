@@ -8,9 +8,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    CallError, Timings, TurnView,
+    CallError, LlmCall, Timings, TurnView,
+    clean::Removed,
     words::{About, Words},
 };
+use crate::prompt::LoreDecision;
 use base::{
     error::{Error, Result},
     stored::Columns,
@@ -36,9 +38,16 @@ pub struct TurnRecord {
     /// When text in it was erased.
     #[schema(required = false)]
     redacted_at: Option<OffsetDateTime>,
-    /// The turn of which this is another attempt.
+    /// The first attempt at this answer, if this is another one.
     #[schema(required = true)]
     parent_turn_id: Option<Uuid>,
+    /// All attempts at this answer, the oldest first. Empty if there is only one.
+    alternatives: Vec<Uuid>,
+    /// Whether the turn's messages and effects are in the world. Another attempt at the answer is chosen otherwise.
+    chosen: bool,
+    /// When somebody corrected the narrative.
+    #[schema(required = true)]
+    edited_at: Option<OffsetDateTime>,
     /// The changes of a failed turn that could not be reverted, because somebody else had changed the rows. Not for players.
     #[schema(value_type = Option<Vec<RevertConflict>>)]
     revert_conflicts: Option<Value>,
@@ -49,10 +58,34 @@ pub struct TurnRecord {
     #[schema(required = false)]
     reverting: Option<Reverting>,
     /// Lore decisions, model calls, the prompt's text. Only for a single turn and with the scope `gm`.
-    #[schema(value_type = Option<Object>)]
-    trace: Option<Value>,
+    trace: Option<TurnTrace>,
     /// The turn's range in the journal. Only for a single turn and with the scope `gm`.
     journal: Option<Stretch>,
+}
+
+/// How a turn came about.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes a stored `super::Trace`")]
+struct TurnTrace {
+    /// Null for a session's turn.
+    #[schema(required = true)]
+    player_id: Option<Uuid>,
+    /// What the player did or said, or the instruction of a session's turn.
+    action: String,
+    /// The turn's own message, as the model read it.
+    turn_text: String,
+    /// At most 200 lore entries: those in the prompt, and those left out because of a budget or a secret.
+    lore: Vec<LoreDecision>,
+    /// What was cut to fit budgets: for each section its name and what was cut.
+    cut: Vec<Vec<String>>,
+    /// The calls to models, in order.
+    llm_calls: Vec<LlmCall>,
+    /// What was removed from the model's texts; see `settings.clean_answers`.
+    #[schema(required = false, max_items = 50)]
+    removed: Vec<Removed>,
+    /// The changes that could not be reverted when the turn failed.
+    #[schema(required = false)]
+    revert_conflicts: Option<Vec<RevertConflict>>,
 }
 
 /// A change that could not be reverted or undone. The database writes it.
@@ -119,7 +152,7 @@ pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
     if row.read::<&str>("kind")? == "gm" {
         caller.needs(Scope::Read, "A session's turn")?;
     }
-    let mut view = shown(&row, caller)?;
+    let mut view = view_of_row(&row, caller)?;
     if caller.sees_secrets()
         && let Value::Object(members) = &mut view
     {
@@ -161,10 +194,11 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
     Ok(Names { entity: named("entity_id", "entity")?, player: named("player_id", "player")? })
 }
 
-/// The columns that [`shown`] and [`words`] read: from the record only the answer and the prompt, not the trace.
+/// The columns that [`view_of_row`] and [`words`] read: from the record only the answer and the prompt, not the trace.
 pub const COLUMNS: &str = "id, kind, told_as, status, campaign_id, entity_id, player_id, reply_mode, error, undone_at, finished_at, \
-    created_at, parent_turn_id, revert_conflicts, revert_conflicts_total, revert_as, revert_total, revert_done, \
-    revert_tries, revert_try_at, revert_error, redacted_at, record -> 'view' AS view, record -> 'prompt' AS prompt";
+    created_at, parent_turn_id, chosen, edited_at, turn_alternatives(tenant_id, id, parent_turn_id) AS alternatives, revert_conflicts, revert_conflicts_total, revert_as, revert_total, revert_done, \
+    revert_tries, revert_try_at, revert_error, redacted_at, turn_is_unheard(tenant_id, id) AS is_unheard, record -> 'view' AS view, \
+    record -> 'prompt' AS prompt";
 
 /// What the caller may read of a turn's row.
 ///
@@ -177,6 +211,7 @@ pub fn words(row: &PgRow, caller: &Caller) -> Result<Words> {
         status: row.read("status")?,
         is_undone: row.read::<Option<OffsetDateTime>>("undone_at")?.is_some(),
         player: row.read("player_id")?,
+        is_unheard: row.read("is_unheard")?,
     };
     Ok(Words::of(caller, &about))
 }
@@ -185,7 +220,7 @@ pub fn words(row: &PgRow, caller: &Caller) -> Result<Words> {
 ///
 /// # Errors
 /// `internal` if the row cannot be read.
-pub fn shown(row: &PgRow, caller: &Caller) -> Result<Value> {
+pub fn view_of_row(row: &PgRow, caller: &Caller) -> Result<Value> {
     let time = |name: &str| -> Result<_> {
         Ok(row.read::<Option<OffsetDateTime>>(name)?.and_then(|t| t.format(&Rfc3339).ok()))
     };
@@ -207,6 +242,9 @@ pub fn shown(row: &PgRow, caller: &Caller) -> Result<Value> {
             ("finished_at", json!(time("finished_at")?)),
             ("created_at", json!(time("created_at")?)),
             ("parent_turn_id", json!(row.read::<Option<Uuid>>("parent_turn_id")?)),
+            ("alternatives", json!(row.read::<Vec<Uuid>>("alternatives")?)),
+            ("chosen", json!(row.read::<bool>("chosen")?)),
+            ("edited_at", json!(time("edited_at")?)),
             ("revert_conflicts", row.read::<Option<Value>>("revert_conflicts")?.unwrap_or_default()),
         ];
         members.extend(facts.map(|(name, value)| (name.to_owned(), value)));

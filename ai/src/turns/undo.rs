@@ -13,10 +13,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::store::{
-    LEASE_SECONDS,
-    revert::{Pace, Worker, revert},
-};
+use super::store::revert::{Pace, Worker, revert};
 use crate::turns::state::TurnState;
 use base::{
     error::{Code, Error, Result},
@@ -24,7 +21,7 @@ use base::{
 };
 use db::{
     retry::{BRIEF, Tries},
-    tenancy::{Origin, TenantTx},
+    tenancy::{Origin, TURN_LEASE_SECONDS, TenantTx},
 };
 use edge::{
     caller::Caller,
@@ -73,18 +70,18 @@ pub async fn undo(
     turn: Uuid,
     key: Option<&IdempotencyKey>,
 ) -> Result<Reply> {
-    again(app, caller, c, turn, key, false).await
+    undo_with_retry(app, caller, c, turn, key, false).await
 }
 
-/// Undoes what nobody has changed since, and leaves the rest as it is now. The turn's record lists that.
+/// Undoes what nobody has changed since, and leaves the rest as it is now. The turn's record lists that rest.
 ///
 /// # Errors
 /// The errors of [`undo`] except `undo_conflict`.
 pub async fn undo_rest(app: &TurnState, caller: &Caller, c: &str, turn: Uuid) -> Result<Reply> {
-    again(app, caller, c, turn, None, true).await
+    undo_with_retry(app, caller, c, turn, None, true).await
 }
 
-async fn again(
+async fn undo_with_retry(
     app: &TurnState,
     caller: &Caller,
     c: &str,
@@ -102,7 +99,7 @@ async fn again(
                 look(app, caller, turn).await?;
                 was_looked_at = true;
             }
-            Err(error) if tries.again(&error).await => {}
+            Err(error) if tries.wait_to_retry(&error).await => {}
             Err(error) => return Err(error.of_delete()),
         }
     }
@@ -154,7 +151,7 @@ async fn attempt(
 /// Why the turn cannot be undone.
 async fn effects_of(tx: &TenantTx, campaign: Uuid, turn: Uuid) -> Result<i64> {
     let row = sqlx::query(
-        "SELECT t.status, t.on_failure, t.undone_at, t.revert_as IS NOT NULL AS is_reverting, j.effects, \
+        "SELECT t.status, t.on_failure, t.chosen, t.undone_at, t.revert_as IS NOT NULL AS is_reverting, j.effects, \
                 coalesce(h.pruned_at >= t.created_at OR j.first_seq <= h.pruned_seq OR j.effects = 0 AND h.pruned_seq > 0, false) AS is_pruned, \
                 EXISTS (SELECT FROM journal r WHERE r.tenant_id = $1 AND r.turn_id = $3 AND r.redacted_at IS NOT NULL) AS is_redacted \
          FROM turn t LEFT JOIN feed_head h ON h.tenant_id = $1 AND h.campaign_id = $2 CROSS JOIN LATERAL ( \
@@ -185,6 +182,12 @@ fn may_be_undone(row: &PgRow) -> Result<()> {
     if row.read::<Option<OffsetDateTime>>("undone_at")?.is_some() {
         return Err(Error::new(Code::Conflict, "The turn was already undone."));
     }
+    if !row.read::<bool>("chosen")? {
+        return Err(Error::new(
+            Code::Conflict,
+            "Another attempt at this answer is chosen, so this one changes nothing.",
+        ));
+    }
     if row.read("is_reverting")? {
         return Err(Error::new(Code::Conflict, "The turn is being undone."));
     }
@@ -194,7 +197,7 @@ fn may_be_undone(row: &PgRow) -> Result<()> {
     if row.read("is_pruned")? {
         return Err(Error::new(
             Code::Gone,
-            "At least a part of this turn's journal has been pruned, so the turn cannot be undone.",
+            "Some of this turn's journal entries have been pruned, so the turn cannot be undone.",
         ));
     }
     Ok(())
@@ -256,7 +259,7 @@ async fn mark(tx: &TenantTx, turn: Uuid, instance: i64, effects: i64) -> Result<
     .bind(turn)
     .bind(i32::try_from(effects).unwrap_or(i32::MAX))
     .bind(instance)
-    .bind(LEASE_SECONDS)
+    .bind(TURN_LEASE_SECONDS)
     .execute(&mut *tx.connection().await)
     .await?;
     Reply::accepted(&TurnUndoing { turn_id: turn, status: "undoing", changes: effects })

@@ -23,6 +23,8 @@ pub struct About<'a> {
     pub status: &'a str,
     pub is_undone: bool,
     pub player: Option<Uuid>,
+    /// Whether it is a reaction whose reply was not delivered to its player.
+    pub is_unheard: bool,
 }
 
 /// The parts of a turn that somebody may read.
@@ -56,7 +58,7 @@ impl Words {
             "npc" | "owner" | "rules" | "planner" => {
                 let theirs = caller.player.is_some() && caller.player == turn.player;
                 let plays = caller.player.is_none() && caller.scopes.has(Scope::Play);
-                if caller.is_player() && !theirs {
+                if caller.is_player() && (!theirs || turn.is_unheard) {
                     return Self::NONE;
                 }
                 Self {
@@ -86,6 +88,7 @@ impl Words {
             status: text("status").unwrap_or("succeeded"),
             is_undone: false,
             player: text("player_id").and_then(|id| Uuid::try_parse(id).ok()).or(caller.player),
+            is_unheard: false,
         };
         Self::of(caller, &about)
     }

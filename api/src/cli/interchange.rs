@@ -17,7 +17,7 @@ use world::interchange::{
     document::export::Export,
     pieces::Pieces as _,
     report::{Outcome, Report},
-    service,
+    service::{self, ImportFile, ImportFormat},
 };
 
 /// What to export.
@@ -87,9 +87,9 @@ pub async fn import(owner_url: &str, app_url: &str, args: &ImportArgs) -> Result
     let caller = caller(owner_url, &args.tenant).await?;
     let bytes = read(&args.file)?;
     let file = args.file.file_stem().map(|s| s.to_string_lossy().into_owned());
-    let mut wanted = service::guess(args.campaign.as_deref().unwrap_or_default(), file, &bytes)?;
-    match &mut wanted {
-        service::Wanted::Campaign { slug } => slug.clone_from(&args.campaign),
+    let mut format = service::guess(args.campaign.as_deref().unwrap_or_default(), file, &bytes)?;
+    match &mut format {
+        ImportFormat::Campaign { slug } => slug.clone_from(&args.campaign),
         _ if args.campaign.is_none() => {
             return Err(Error::new(
                 Code::BadRequest,
@@ -99,34 +99,34 @@ pub async fn import(owner_url: &str, app_url: &str, args: &ImportArgs) -> Result
         _ if bytes.len() > IMPORT_BYTES_MAX => return Err(too_large(IMPORT_BYTES_MAX)),
         _ => {}
     }
-    let ready = service::read(wanted, bytes.into()).await?;
     let pool = database::connect(app_url, 2).await?;
-    let tx = service::open(&pool, &caller).await?;
-    let report = service::import(&tx, &caller, ready, args.dry_run).await?;
-    if !args.dry_run {
-        tx.commit().await?;
-    }
-    Ok(report)
+    let file = ImportFile { format, bytes: bytes.into(), is_dry_run: args.dry_run };
+    service::import(&pool, &caller, &file, async |import| import.write().await).await
 }
-
-/// The limit here is larger than over HTTP, so that every exported campaign can be imported.
-const DOCUMENT_BYTES_MAX: usize = 512 * 1024 * 1024;
 
 fn too_large(bytes: usize) -> Error {
-    Error::new(Code::PayloadTooLarge, format!("This file may have at most {bytes} bytes."))
+    Error::new(
+        Code::PayloadTooLarge,
+        format!("This file may have at most {bytes} bytes, because it is not a campaign document."),
+    )
 }
 
+/// Reads a file. A campaign document may be larger than over HTTP, and has no limit in bytes: an export limits its rows, not its
+/// bytes, and whatever was exported can be imported here.
 fn read(path: &std::path::Path) -> Result<Vec<u8>> {
-    let limit = u64::try_from(DOCUMENT_BYTES_MAX).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
-    let source: Box<dyn Read> = if path.as_os_str() == "-" {
+    let mut source: Box<dyn Read> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {
         Box::new(std::fs::File::open(path).map_err(|e| failed(path, &e))?)
     };
-    source.take(limit + 1).read_to_end(&mut bytes).map_err(|e| failed(path, &e))?;
-    if bytes.len() > DOCUMENT_BYTES_MAX {
-        return Err(too_large(DOCUMENT_BYTES_MAX));
+    let limit = u64::try_from(IMPORT_BYTES_MAX).unwrap_or(u64::MAX);
+    source.by_ref().take(limit + 1).read_to_end(&mut bytes).map_err(|e| failed(path, &e))?;
+    if bytes.len() > IMPORT_BYTES_MAX {
+        if !bytes.trim_ascii_start().starts_with(b"{") {
+            return Err(too_large(IMPORT_BYTES_MAX));
+        }
+        source.read_to_end(&mut bytes).map_err(|e| failed(path, &e))?;
     }
     Ok(bytes)
 }

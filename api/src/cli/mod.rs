@@ -3,6 +3,7 @@
 mod doctor;
 mod erase;
 mod interchange;
+mod model;
 mod players;
 mod serve;
 mod turn;
@@ -61,6 +62,13 @@ enum Command {
     /// Create users of the editor and set their passwords.
     #[command(subcommand)]
     User(user::UserCommand),
+    /// List, change and try a tenant's model profiles.
+    Model {
+        #[arg(long, global = true, default_value = demo::TENANT)]
+        tenant: String,
+        #[command(subcommand)]
+        command: model::ModelCommand,
+    },
     /// Print a link with which somebody plays a character in the browser. It expires after an hour.
     PlayLink {
         #[arg(long, default_value = demo::TENANT)]
@@ -78,7 +86,7 @@ enum Command {
     Act {
         #[command(flatten)]
         whom: players::Whom,
-        /// Plan only.
+        /// Only plan the text; carry nothing out.
         #[arg(long)]
         dry_run: bool,
         /// The player's text.
@@ -108,8 +116,8 @@ enum Command {
     /// Erase a player's character or a user. Their words leave every table. This cannot be undone.
     #[command(subcommand)]
     Erase(erase::EraseCommand),
-    /// Check the database and print what needs a person: the schema, row security, and turns, erasures and deletions of campaigns that do
-    /// not finish. The exit status is then not 0.
+    /// Check the database and print problems that a person must solve: with the schema, with row security, and turns,
+    /// erasures and deletions of campaigns that do not finish. The exit status is then not 0.
     Doctor,
     /// End turns that do not end by themselves.
     #[command(subcommand)]
@@ -156,7 +164,7 @@ enum TenantCommand {
         #[arg(long)]
         name: String,
     },
-    /// Set a tenant's limits. Those not given stay as they are; 0 means unlimited.
+    /// Set a tenant's limits. Limits that you do not give stay as they are. 0 means no limit.
     Limits {
         #[arg(long)]
         tenant: String,
@@ -174,6 +182,9 @@ enum TenantCommand {
         tokens_per_day: Option<u64>,
         #[arg(long)]
         rows_per_kind: Option<u64>,
+        /// The most reactions of NPCs and owners in a day (UTC).
+        #[arg(long)]
+        reactions_per_day: Option<u64>,
     },
 }
 
@@ -240,15 +251,7 @@ fn for_all_crates(asked: &str) -> String {
 async fn run(cli: Cli) -> Result<ExitCode> {
     let json = cli.json;
     match cli.command {
-        Command::Openapi { bridge } => {
-            let text = if bridge {
-                serde_json::to_string_pretty(&routes::frames()?).map_err(Error::internal)? + "\n"
-            } else {
-                routes::published_yaml()?
-            };
-            std::io::stdout().write_all(text.as_bytes()).map_err(Error::internal)?;
-            return Ok(ExitCode::SUCCESS);
-        }
+        Command::Openapi { bridge } => return print_openapi(bridge).map(|()| ExitCode::SUCCESS),
         Command::WithPostgres { data_dir, command } => return with_postgres::run(&data_dir, &command).await,
         Command::Rehearse { bind, script, record } => return rehearse(bind, script, record).await,
         _ => {}
@@ -273,38 +276,15 @@ async fn run(cli: Cli) -> Result<ExitCode> {
             database::migrate(&url, config.database_url.as_deref().unwrap_or(&url)).await?;
             say(json, &serde_json::json!({ "migrated": true }), "The schema is up to date.");
         }
-        Command::Demo => {
-            database::migrate(&url, config.database_url.as_deref().unwrap_or(&url)).await?;
-            let pool = database::connect(config.database_url.as_deref().unwrap_or(&url), 2).await?;
-            let made = demo::ensure(&url, &pool, &demo::Fixed::of(&config)).await?;
-            let mut text = match &made.api_key {
-                Some(key) => format!("The demo is ready. API key: {key}"),
-                None => "The demo already exists. Its API key was shown when it was created.".to_owned(),
-            };
-            if let Some(password) = &made.password {
-                text.push_str(&format!("\nEditor: {} with the password {password}", demo::EMAIL));
-            }
-            let password = &made.password;
-            let made = serde_json::json!({
-                "api_key": made.api_key, "is_new": made.is_new, "email": demo::EMAIL, "password": password,
-            });
-            say(json, &made, &text);
-        }
+        Command::Demo => make_demo(&config, &url, json).await?,
         Command::PlayLink { tenant, campaign, player, url: server } => {
-            let tokens = Tokens::new(&serve::secrets_of(&mut config)?);
-            let link = database::in_time(async {
-                let mut db = PgConnection::connect(&url).await?;
-                player_link::make(&mut db, &tokens, (&tenant, &campaign, &player)).await
-            });
-            let link = link.await?;
-            let server = server.unwrap_or_else(|| format!("http://{}", config.bind));
-            let link = format!("{}{link}", server.trim_end_matches('/'));
-            say(json, &serde_json::json!({ "link": link }), &link);
+            print_play_link(&mut config, &url, (&tenant, &campaign, &player), server, json).await?;
         }
         Command::Act { whom, dry_run, text } => return players::act(config, &url, &whom, (text, dry_run), json).await,
         Command::Give { whom, name, arguments } => {
             return players::command(config, &url, &whom, (&name, &arguments), json).await;
         }
+        Command::Model { tenant, command } => return model::run(config, &url, &tenant, &command, json).await,
         Command::Doctor => return doctor::run(&url, json).await,
         Command::Turn(command) => return turn::run(&config, &url, &command, json).await,
         Command::Erase(whom) => return erase::run(config, &url, &whom, json).await,
@@ -326,6 +306,56 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         | Command::Rehearse { .. } => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn print_openapi(bridge: bool) -> Result<()> {
+    let text = if bridge {
+        serde_json::to_string_pretty(&routes::frames()?).map_err(Error::internal)? + "\n"
+    } else {
+        routes::published_yaml()?
+    };
+    std::io::stdout().write_all(text.as_bytes()).map_err(Error::internal)
+}
+
+/// Makes the demo world and prints how to get into it.
+async fn make_demo(config: &Config, url: &str, json: bool) -> Result<()> {
+    let app_url = config.database_url.as_deref().unwrap_or(url);
+    database::migrate(url, app_url).await?;
+    let pool = database::connect(app_url, 2).await?;
+    let made = demo::ensure(url, &pool, &demo::Fixed::of(config)).await?;
+    let mut text = match &made.api_key {
+        Some(key) => format!("The demo is ready. API key: {key}"),
+        None => "The demo already exists. Its API key was shown when it was created.".to_owned(),
+    };
+    if let Some(password) = &made.password {
+        text.push_str(&format!("\nEditor: {} with the password {password}", demo::EMAIL));
+    }
+    let password = &made.password;
+    let made = serde_json::json!({
+        "api_key": made.api_key, "is_new": made.is_new, "email": demo::EMAIL, "password": password,
+    });
+    say(json, &made, &text);
+    Ok(())
+}
+
+/// Prints a link with which a player plays one character.
+async fn print_play_link(
+    config: &mut Config,
+    url: &str,
+    (tenant, campaign, player): (&str, &str, &str),
+    server: Option<String>,
+    json: bool,
+) -> Result<()> {
+    let tokens = Tokens::new(&serve::secrets_of(config)?);
+    let link = database::in_time(async {
+        let mut db = PgConnection::connect(url).await?;
+        player_link::make(&mut db, &tokens, (tenant, campaign, player)).await
+    });
+    let link = link.await?;
+    let server = server.unwrap_or_else(|| format!("http://{}", config.bind));
+    let link = format!("{}{link}", server.trim_end_matches('/'));
+    say(json, &serde_json::json!({ "link": link }), &link);
+    Ok(())
 }
 
 fn say(json: bool, value: &serde_json::Value, text: &str) {
@@ -367,6 +397,7 @@ async fn tenant(url: &str, command: TenantCommand, json: bool) -> Result<()> {
             concurrent_turns,
             tokens_per_day,
             rows_per_kind,
+            reactions_per_day,
         } => {
             let (id, now) = tenants::by_slug(&mut db, &tenant).await?;
             let limits = TenantLimits {
@@ -378,6 +409,7 @@ async fn tenant(url: &str, command: TenantCommand, json: bool) -> Result<()> {
                 concurrent_turns: concurrent_turns.unwrap_or(now.concurrent_turns),
                 tokens_per_day: tokens_per_day.unwrap_or(now.tokens_per_day),
                 rows_per_kind: rows_per_kind.unwrap_or(now.rows_per_kind),
+                reactions_per_day: reactions_per_day.unwrap_or(now.reactions_per_day),
             };
             tenants::set_limits(&mut db, id, &limits).await?;
             let shown = serde_json::to_value(&limits).map_err(Error::internal)?;

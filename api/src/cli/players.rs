@@ -15,7 +15,7 @@ use crate::{app::App, config::Config, database, demo, ops::maintenance};
 use ai::{
     commands::{self, arguments::of_words, service},
     planner::{
-        act::{SWITCH, Wanted, act as act_on},
+        act::{ActRequest, SWITCH, act as act_on},
         evaluate as evaluation,
     },
     turns::start::Asker,
@@ -114,7 +114,7 @@ pub(super) async fn act(
     is_json: bool,
 ) -> Result<ExitCode> {
     let table = Table::open(config, owner_url, &whom.tenant).await?;
-    let wanted = Wanted {
+    let wanted = ActRequest {
         campaign: whom.campaign.clone(),
         player: whom.player.clone(),
         text: text.trim().to_owned(),
@@ -145,7 +145,7 @@ pub(super) async fn command(
     let arguments =
         of_words(command.schema(), arguments).map_err(|why| Error::new(Code::BadRequest, format!("{why}.")))?;
     let table = Table::open(config, owner_url, &whom.tenant).await?;
-    let wanted = service::Wanted {
+    let wanted = service::CommandRequest {
         campaign: whom.campaign.clone(),
         player: whom.player.clone(),
         arguments,

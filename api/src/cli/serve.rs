@@ -35,7 +35,7 @@ async fn data(config: &mut Config) -> Result<Data> {
                 let dir = config.data_dir.display();
                 tracing::warn!("TAVERNKEEP_SECRET_KEY is not set: using the one in {dir}; replicas must share one");
                 std::fs::create_dir_all(&config.data_dir).map_err(Error::internal)?;
-                kept_secret(&config.data_dir)?
+                load_or_create_secret(&config.data_dir)?
             }
         };
         return Ok(Data { embedded: None, app_url: url.clone(), owner_url, secrets });
@@ -44,7 +44,7 @@ async fn data(config: &mut Config) -> Result<Data> {
     cluster.notes().iter().for_each(|note| println!("{note}"));
     let secrets = match secrets {
         Some(secrets) => secrets,
-        None => kept_secret(cluster.data_dir())?,
+        None => load_or_create_secret(cluster.data_dir())?,
     };
     let url = cluster.owner_url().to_owned();
     Ok(Data { embedded: Some(cluster), app_url: url.clone(), owner_url: url, secrets })
@@ -54,13 +54,13 @@ async fn data(config: &mut Config) -> Result<Data> {
 pub(super) fn secrets_of(config: &mut Config) -> Result<Secrets> {
     match config.secrets.take() {
         Some(secrets) => Ok(secrets),
-        None if config.database_url.is_some() => kept_secret(&config.data_dir),
-        None => kept_secret(&pgcluster::located(&config.data_dir).map_err(Error::internal)?),
+        None if config.database_url.is_some() => load_or_create_secret(&config.data_dir),
+        None => load_or_create_secret(&pgcluster::located(&config.data_dir).map_err(Error::internal)?),
     }
 }
 
 /// The secret in the data directory. Makes one if there is none.
-fn kept_secret(dir: &std::path::Path) -> Result<Secrets> {
+fn load_or_create_secret(dir: &std::path::Path) -> Result<Secrets> {
     use std::{io::Write, os::unix::fs::OpenOptionsExt};
     let path = dir.join("secret.key");
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
@@ -94,7 +94,7 @@ pub(super) async fn model(config: &Config) -> Result<(Endpoint, Option<rehearsal
 pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     let mut data = data(&mut config).await?;
     database::migrate(&data.owner_url, &data.app_url).await?;
-    let pool = database::connect(&data.app_url, config.database_connections_max).await?;
+    let pool = database::connect_waiting(&data.app_url, config.database_connections_max, config.database_wait).await?;
     let made = match &data.embedded {
         Some(_) => Some(demo::ensure(&data.owner_url, &pool, &demo::Fixed::of(&config)).await?),
         None => None,
@@ -178,7 +178,7 @@ async fn invite(addr: std::net::SocketAddr, owner_url: &str, app: &App) {
     };
     match made.await {
         Ok(link) => println!(
-            "Play in the browser (the link is good for an hour; `tavernkeep play-link` makes another):\n  http://{addr}{link}\n"
+            "Play in the browser (the link is valid for an hour; `tavernkeep play-link` makes another):\n  http://{addr}{link}\n"
         ),
         Err(error) => tracing::info!(%error, "could not make a link to the demo's table"),
     }
@@ -202,7 +202,7 @@ fn welcome(addr: std::net::SocketAddr, made: Option<&demo::Demo>, model: &str) {
         }
         None => {
             let program = std::env::args().next().unwrap_or_else(|| "tavernkeep".to_owned());
-            println!("The demo's API key was shown at the first start. Another one:");
+            println!("The demo's API key was shown at the first start. To create another one:");
             println!(
                 "  export TAVERNKEEP_KEY=$({program} key create --tenant demo --scopes read,write,play,tools,gm,admin)"
             );

@@ -11,7 +11,7 @@ use edge::{
     tenant_settings::service as tenants,
     users::{
         Role, links,
-        operator::{self, Brought, Wanted},
+        operator::{self, Brought, UserRequest},
     },
 };
 
@@ -69,7 +69,7 @@ pub(super) async fn run(url: &str, command: UserCommand, as_json: bool) -> Resul
             }
             let (tenant_id, _) = tenants::by_slug(&mut db, &tenant).await?;
             let (name, password) = (name.as_deref(), password.as_deref());
-            let wanted = Wanted { tenant: tenant_id, email: &email, name, role, password, invite };
+            let wanted = UserRequest { tenant: tenant_id, email: &email, name, role, password, invite };
             let (id, made, link) = match operator::bring(&mut db, &wanted).await? {
                 Brought::Made { id, password } => (Some(id), Some(password), None),
                 Brought::Changed { id } => (Some(id), None, None),

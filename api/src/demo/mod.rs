@@ -12,7 +12,7 @@ use base::{
     error::{Error, Result},
     stored::Columns,
 };
-use db::tenancy::{Actor, Origin, TenantTx};
+use db::tenancy::{self, Actor, Origin, TenantTx};
 use edge::{
     auth::service::store_key,
     caller::{Caller, Scope, keys::NewKey},
@@ -24,7 +24,7 @@ use edge::{
     tenants::{Settings, Tenant, TenantLimits},
     users::{
         Role,
-        operator::{self, Brought, Wanted},
+        operator::{self, Brought, UserRequest},
     },
 };
 use world::{
@@ -95,8 +95,14 @@ pub async fn ensure(owner_url: &str, pool: &db::pool::Pool, fixed: &Fixed<'_>) -
     {
         store_key(&mut owner, tenant, new, "demo", &Scope::ALL, None).await?;
     }
-    let wanted =
-        Wanted { tenant, email: EMAIL, name: Some("Demo"), role: Role::Owner, password: fixed.password, invite: false };
+    let wanted = UserRequest {
+        tenant,
+        email: EMAIL,
+        name: Some("Demo"),
+        role: Role::Owner,
+        password: fixed.password,
+        invite: false,
+    };
     let mut password = None;
     match operator::bring(&mut owner, &wanted).await? {
         Brought::Made { password: made, .. } => password = Some(made),
@@ -126,8 +132,13 @@ fn caller(tenant: Uuid) -> Caller {
     Caller::operator(Arc::new(tenant))
 }
 
+/// Writes the demo world, unless it is there.
 async fn world(pool: &db::pool::Pool, tenant: Uuid) -> Result<()> {
-    let tx = TenantTx::write(pool, &Actor { origin: Origin::Import, ..Actor::system(tenant) }).await?;
+    let actor = Actor { origin: Origin::Import, ..Actor::system(tenant) };
+    tenancy::write(pool, actor, async |tx| world_in(tx, tenant).await).await
+}
+
+async fn world_in(tx: &TenantTx, tenant: Uuid) -> Result<()> {
     let exists = sqlx::query("SELECT 1 FROM campaign WHERE tenant_id = $1 AND slug = $2")
         .bind(tenant)
         .bind(CAMPAIGN)
@@ -137,7 +148,7 @@ async fn world(pool: &db::pool::Pool, tenant: Uuid) -> Result<()> {
         return Ok(());
     }
     let caller = caller(tenant);
-    let place = Place { tx: &tx, campaign: Uuid::now_v7(), caller: &caller };
+    let place = Place { tx, campaign: Uuid::now_v7(), caller: &caller };
     let document: Value = serde_json::from_str(include_str!("port-town.json")).map_err(Error::internal)?;
     let part = |name: &str| document.get(name).cloned().unwrap_or_default();
     let campaign: CampaignInput = body::typed(part("campaign"))?;
@@ -149,6 +160,6 @@ async fn world(pool: &db::pool::Pool, tenant: Uuid) -> Result<()> {
     seed::import(&place, entities, &mut Report::new("seed", false)).await?;
     let scene: SceneInput = body::typed(part("scene"))?;
     resource::insert::<Scenes>(&place, scene).await?;
-    encounters::service::create(&tx, place.campaign, &body::typed(part("encounter"))?, 0).await?;
-    tx.commit().await
+    encounters::service::create(tx, place.campaign, &body::typed(part("encounter"))?, 0).await?;
+    Ok(())
 }

@@ -30,7 +30,7 @@ impl Documents {
     ///
     /// # Errors
     /// `internal` if they cannot be written.
-    pub fn written(published: impl FnOnce() -> Result<(Value, String)>) -> Result<Self> {
+    pub fn render_once(published: impl FnOnce() -> Result<(Value, String)>) -> Result<Self> {
         static WRITTEN: OnceLock<Documents> = OnceLock::new();
         if let Some(known) = WRITTEN.get() {
             return Ok(known.clone());

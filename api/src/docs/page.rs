@@ -65,6 +65,7 @@ struct Field<'a> {
     kind: Vec<Part<'a>>,
     is_required: bool,
     says: &'a str,
+    example: Option<String>,
 }
 
 /// A piece of a type's description. If it names a schema, it links to it.
@@ -128,6 +129,7 @@ fn route<'a>(document: &'a Value, method: &str, path: &'a str, operation: &'a Va
             kind: kind(&parameter["schema"]),
             is_required: parameter["required"] == true,
             says: text(parameter, "description"),
+            example: parameter.get("example").map(plain),
         };
         (text(parameter, "in"), field)
     });
@@ -151,6 +153,11 @@ fn route<'a>(document: &'a Value, method: &str, path: &'a str, operation: &'a Va
         body: body(operation),
         answers: answers.collect(),
     }
+}
+
+/// A value as it is written in a path: a text without quotation marks.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
 /// Follows a reference within the document.
@@ -203,6 +210,7 @@ fn fields<'a>(schema: &'a Value, before: &str, depth: usize, all: &mut Vec<Field
             kind: kind(of),
             is_required: required.contains(&name.as_str()),
             says: text(of, "description"),
+            example: None,
         });
         if depth < DEPTH_MAX {
             let (inner, mark) = if of["items"].is_object() { (&of["items"], "[].") } else { (of, ".") };
@@ -268,7 +276,11 @@ fn of_type<'a>(schema: &'a Value, one: &str) -> Vec<Part<'a>> {
             Some("uuid") => vec![Part::words("id")],
             Some("date-time") => vec![Part::words("time")],
             Some("binary") => vec![Part::words("bytes")],
-            _ => vec![Part::words(format!("text{}", range("minLength", "maxLength", " characters")))],
+            _ => {
+                let form =
+                    schema["pattern"].as_str().map(|pattern| format!(" of the form {pattern}")).unwrap_or_default();
+                vec![Part::words(format!("text{}{form}", range("minLength", "maxLength", " characters")))]
+            }
         },
         "integer" => vec![Part::words(format!("whole number{}", range("minimum", "maximum", "")))],
         "number" => vec![Part::words(format!("number{}", range("minimum", "maximum", "")))],

@@ -26,6 +26,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("tool", "NPC_memorize"),
     ("table", "weapons"),
     ("user", "maya@example.org"),
+    ("model", "storyteller"),
     ("code", "not_found"),
 ];
 const ID: &str = "01970000-0000-7000-8000-000000000001";

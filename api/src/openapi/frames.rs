@@ -14,8 +14,8 @@ use super::{
     names::camel,
 };
 use ai::bridge::described::{
-    AckData, ConnectData, ConnectedData, ExecuteRollData, FrontendErrorData, MessageGone, PongData, RollResultData,
-    SaidData, ServerErrorData,
+    AckData, ConnectData, ConnectedData, ExecuteRollData, FrontendErrorData, MessageGone, PongData, ReplyAnnounced,
+    RollResultData, SaidData, ServerErrorData,
 };
 use edge::http::schema::mend;
 use world::sessions::events;
@@ -94,6 +94,12 @@ const FROM_SERVER: &[Frame<'_>] = &[
     ),
     frame("chat_message", "A person wrote a message elsewhere.", Named("SaidData"), Request::Never),
     frame("chat_response", "The AI wrote a message.", Named("SaidData"), Request::Never),
+    frame(
+        "reply",
+        "An NPC or owner has something to say to a player who can hear it now. Acknowledge it once the player has seen it.",
+        Named("ReplyAnnounced"),
+        Request::Never,
+    ),
     frame("message_deleted", "A message was deleted.", Named("MessageGone"), Request::Never),
     frame(
         "world_state",
@@ -122,6 +128,7 @@ pub fn add(api: &mut OpenApi) {
     of::<ServerErrorData>(&mut all);
     of::<SaidData>(&mut all);
     of::<MessageGone>(&mut all);
+    of::<ReplyAnnounced>(&mut all);
     let known = &mut api.components.get_or_insert_default().schemas;
     for (name, mut schema) in all {
         mend(&mut schema);
@@ -137,12 +144,12 @@ pub fn schema(document: &Value) -> Value {
     let connect = connect(&known["ConnectData"]);
     let events = events::KINDS.iter().map(|kind| {
         let says = &known[format!("SessionEvent{}", camel(kind))]["description"];
-        written(&frame(kind, says.as_str().unwrap_or_default(), Event(kind), Request::Maybe), false, known)
+        frame_schema(&frame(kind, says.as_str().unwrap_or_default(), Event(kind), Request::Maybe), false, known)
     });
-    let from_frontends = FROM_FRONTENDS.iter().map(|frame| written(frame, false, known));
+    let from_frontends = FROM_FRONTENDS.iter().map(|frame| frame_schema(frame, false, known));
     let from_frontends: Vec<_> =
         std::iter::once(("connect".to_owned(), connect)).chain(from_frontends).chain(events).collect();
-    let from_server = FROM_SERVER.iter().map(|frame| written(frame, true, known)).collect();
+    let from_server = FROM_SERVER.iter().map(|frame| frame_schema(frame, true, known)).collect();
     union("FrontendFrame", "A frame that a frontend sends.", from_frontends, &mut defs);
     union("ServerFrame", "A frame that the server sends.", from_server, &mut defs);
     let mut used = Object::new();
@@ -171,7 +178,7 @@ fn connect(data: &Value) -> Value {
     frame
 }
 
-fn written(frame: &Frame<'_>, by_server: bool, known: &Value) -> (String, Value) {
+fn frame_schema(frame: &Frame<'_>, by_server: bool, known: &Value) -> (String, Value) {
     let mut members = Object::new();
     let mut required = vec!["type"];
     members.insert(

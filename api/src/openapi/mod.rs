@@ -55,6 +55,8 @@ pub fn complete(api: &mut OpenApi) {
     hide::<Owners>(schemas);
     hide::<Scenes>(schemas);
     WHOLE.iter().for_each(|(name, but)| require(name, but, schemas));
+    let pages: Vec<_> = schemas.keys().filter(|name| name.starts_with(PAGE)).cloned().collect();
+    pages.iter().for_each(|name| require(name, &[], schemas));
     refer(schemas);
     headers(api);
 }
@@ -73,6 +75,7 @@ pub fn finish(mut document: serde_json::Value) -> serde_json::Value {
     unions::name(&mut document);
     credentials::ask(&mut document);
     shapes::decided(&mut document);
+    shapes::results(&mut document);
     shapes::complete(&mut document);
     words::describe(&mut document);
     sorts::say(&mut document);
@@ -85,7 +88,7 @@ pub fn finish(mut document: serde_json::Value) -> serde_json::Value {
 fn refer(schemas: &mut BTreeMap<String, RefOr<Schema>>) {
     let known: BTreeSet<String> = schemas.keys().cloned().collect();
     for (name, schema) in schemas {
-        if let Some(one) = name.strip_prefix("Items_").filter(|one| known.contains(*one))
+        if let Some(one) = name.strip_prefix(PAGE).filter(|one| known.contains(*one))
             && let RefOr::T(Schema::Object(list)) = schema
             && let Some(RefOr::T(Schema::Array(items))) = list.properties.get_mut("items")
         {
@@ -101,7 +104,38 @@ fn hide<R: Resource<View: ToSchema>>(schemas: &mut BTreeMap<String, RefOr<Schema
 }
 
 /// The same for other views, each with the members that may be missing.
-const WHOLE: &[(&str, &[&str])] = &[("MemoryView", &[]), ("Message", &[]), ("Session", &[]), ("KeyView", &["key"])];
+const WHOLE: &[(&str, &[&str])] = &[
+    ("BroadcastView", &[]),
+    ("BulkEntry", &[]),
+    ("BulkReport", &[]),
+    ("Change", &["redacted_at"]),
+    ("Erasure", &[]),
+    ("Hearer", &[]),
+    ("HolderView", &[]),
+    ("Imported", &[]),
+    ("KeyView", &["key"]),
+    ("Link", &[]),
+    ("MemoryView", &[]),
+    ("Message", &[]),
+    ("PlanView", &[]),
+    ("Reverting", &[]),
+    ("Revision", &["redacted_at"]),
+    ("Revisions", &[]),
+    ("Rotated", &[]),
+    ("SeedView", &["server_seed"]),
+    ("Session", &[]),
+    ("State", &[]),
+    ("Statistics", &[]),
+    ("Stretch", &[]),
+    ("Undone", &[]),
+    // Usage is summed up by what the request asks for.
+    ("UsageRow", &["day", "campaign_id", "kind", "profile", "model", "task", "player_id"]),
+    ("UserView", &["expires_at", "link"]),
+    ("Verified", &[]),
+];
+
+/// The beginning of the name of a page of a list. Its cursor is always there; on the last page it is null.
+const PAGE: &str = "Items_";
 
 fn require(name: &str, but: &[&str], schemas: &mut BTreeMap<String, RefOr<Schema>>) {
     if let Some(RefOr::T(Schema::Object(view))) = schemas.get_mut(name) {
@@ -139,27 +173,75 @@ fn describe(api: &mut OpenApi) {
     api.servers = Some(vec![utoipa::openapi::Server::new("/")]);
 }
 
-/// Gives each JSON merge patch its own schema, in which nothing is required and `null` removes optional members.
-/// Returns these schemas by name.
-fn patches(api: &mut OpenApi) -> Vec<(String, RefOr<Schema>)> {
+/// What every body of a PATCH is.
+const PATCH: &str = "A JSON merge patch (RFC 7396). `Content-Type: application/json` is accepted too.";
+
+/// Gives each JSON merge patch its own schema. Returns these schemas by name.
+fn patches(api: &mut OpenApi) -> BTreeMap<String, RefOr<Schema>> {
     let known = api.components.clone().unwrap_or_default().schemas;
-    let mut patches = Vec::new();
+    let mut patches = BTreeMap::new();
     let patched = api.paths.paths.values_mut().filter_map(|path| path.patch.as_mut());
     for body in patched.filter_map(|operation| operation.request_body.as_mut()) {
         let RefOr::T(body) = body else { continue };
         let Some(RefOr::T(content)) = body.content.get_mut("application/merge-patch+json") else { continue };
-        let Some(RefOr::Ref(reference)) = &mut content.schema else { continue };
-        let name = reference.ref_location.rsplit('/').next().unwrap_or_default().to_owned();
-        if let Some(RefOr::T(Schema::Object(whole))) = known.get(&name) {
-            let patch = format!("{name}.Patch");
-            reference.ref_location = format!("#/components/schemas/{patch}");
-            let mut schema = whole.clone();
-            let required = std::mem::take(&mut schema.required);
-            schema.properties.iter_mut().filter(|(name, _)| !required.contains(name)).for_each(|(_, s)| or_null(s));
-            patches.push((patch, RefOr::T(Schema::Object(schema))));
+        body.description = Some(PATCH.to_owned());
+        if let Some(schema) = &mut content.schema {
+            patch(schema, &known, &mut patches);
         }
     }
     patches
+}
+
+/// Turns the schema of an object into that of its merge patch: nothing is required, and `null` removes optional members. Objects within
+/// it are patched member by member too.
+fn patch(
+    schema: &mut RefOr<Schema>,
+    known: &BTreeMap<String, RefOr<Schema>>,
+    patches: &mut BTreeMap<String, RefOr<Schema>>,
+) {
+    match schema {
+        RefOr::T(Schema::Object(whole)) => {
+            let required = std::mem::take(&mut whole.required);
+            for (name, member) in &mut whole.properties {
+                patch(member, known, patches);
+                no_default(member);
+                if !required.contains(name) {
+                    or_null(member);
+                }
+            }
+        }
+        // An object that may be null. Unions of objects are replaced whole.
+        RefOr::T(Schema::OneOf(either)) if either.items.len() == 2 => {
+            either.items.iter_mut().for_each(|item| patch(item, known, patches));
+        }
+        RefOr::T(_) => {}
+        RefOr::Ref(reference) => {
+            let name = reference.ref_location.rsplit('/').next().unwrap_or_default();
+            let Some(RefOr::T(Schema::Object(whole))) = known.get(name) else { return };
+            if whole.properties.is_empty() {
+                return;
+            }
+            let patched = format!("{name}.Patch");
+            reference.ref_location = format!("#/components/schemas/{patched}");
+            if !patches.contains_key(&patched) {
+                // Schemas may contain themselves.
+                let mut inner = RefOr::T(Schema::Object(whole.clone()));
+                patches.insert(patched.clone(), inner.clone());
+                patch(&mut inner, known, patches);
+                patches.insert(patched, inner);
+            }
+        }
+    }
+}
+
+/// Removes the default: what is absent from a patch stays as it is.
+fn no_default(schema: &mut RefOr<Schema>) {
+    match schema {
+        RefOr::T(Schema::Object(value)) => value.default = None,
+        RefOr::T(Schema::Array(list)) => list.default = None,
+        RefOr::T(Schema::OneOf(either)) => either.default = None,
+        _ => {}
+    }
 }
 
 /// Lets a schema also be `null`.
@@ -286,11 +368,10 @@ fn take(operation: &mut Operation, taken: &Taken) {
     operation.parameters.get_or_insert_default().push(RefOr::Ref(reference));
 }
 
-/// A problem has its own media type, and the events of a stream are not a single string.
+/// The problem of an error has its own media type, and the events of a stream are not a single string.
 fn say_media(status: &str, response: &mut Response) {
-    if status == "default"
-        && let Some(problem) = response.content.shift_remove("application/json")
-    {
+    let is_error = status == "default" || status.parse().is_ok_and(|status: u16| status >= 400);
+    if is_error && let Some(problem) = response.content.shift_remove("application/json") {
         response.content.insert("application/problem+json".to_owned(), problem);
     }
     if let Some(RefOr::T(events)) = response.content.get_mut("text/event-stream") {

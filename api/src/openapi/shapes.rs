@@ -4,7 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::document::{Object, operations, reference, schemas, walk_schemas};
+use super::{
+    document::{Object, operations, reference, schemas, walk_schemas},
+    names,
+};
+use ai::{
+    commands,
+    tools::{self, Schemas},
+};
 use edge::http::bounds;
 
 /// Schemas with the outcome of a player's text: from the resolver or from an action in a fight. A player sees only a
@@ -26,6 +33,41 @@ pub fn decided(document: &mut Value) {
             parsed["description"] = description;
         }
     }
+}
+
+/// Where a turn has the result of any tool or command: a schema, the way to the member, and what the member refers to.
+const RESULTS: [(&str, &str, &str); 3] = [
+    ("ToolCall", "/properties/result", TOOL_OUTCOME),
+    ("TurnEventToolResult", "/properties/data/properties/result", TOOL_OUTCOME),
+    ("PlayerTextResult", "/properties/result", COMMAND_OUTCOME),
+];
+const TOOL_OUTCOME: &str = "ToolOutcome";
+const COMMAND_OUTCOME: &str = "CommandOutcome";
+
+/// Gives the results in turns the shapes of what tools and commands return. The name of the tool or command is in another
+/// member, so the alternatives have no discriminator.
+pub fn results(document: &mut Value) {
+    let Some(schemas) = schemas(document) else { return };
+    let tools = tools::REGISTRY.iter().map(tools::Tool::answer);
+    let commands = commands::REGISTRY.iter().map(commands::Command::answer);
+    schemas.insert(TOOL_OUTCOME.to_owned(), any_of("What a tool returned.", tools));
+    schemas.insert(COMMAND_OUTCOME.to_owned(), any_of("What a command returned.", commands));
+    for (name, way, outcome) in RESULTS {
+        if let Some(result) = schemas.get_mut(name).and_then(|schema| schema.pointer_mut(way)) {
+            let description = result["description"].take();
+            *result = json!({ "oneOf": [{ "type": "null" }, reference(outcome)] });
+            if !description.is_null() {
+                result["description"] = description;
+            }
+        }
+    }
+}
+
+fn any_of(says: &str, answers: impl Iterator<Item = Schemas>) -> Value {
+    let names: BTreeSet<String> =
+        answers.filter_map(|answer| answer.first().map(|(name, _)| names::of_schema(name))).collect();
+    let any: Vec<Value> = names.iter().map(|name| reference(name)).collect();
+    json!({ "description": says, "anyOf": any })
 }
 
 /// Declares that objects without members may have any, that bytes are binary, and what the events of streams are.
@@ -99,13 +141,25 @@ fn item(members: &mut Object) {
     }
 }
 
+/// The schema of a stream's events, and what it describes of them.
+fn stream(path: &str) -> (&'static str, &'static str) {
+    match path.strip_suffix("/events") {
+        Some(of) if of.ends_with("/replies") => {
+            ("Reply", "Server-sent events with the name `reply`. The schema is that of their data.")
+        }
+        Some(of) if !of.contains("/turns/") => {
+            ("JournalChange", "Server-sent events with the name `change`. The schema is that of their data.")
+        }
+        _ => ("TurnEvent", "Server-sent events. In the schema, `event` is the name of an event, and `data` its data."),
+    }
+}
+
 fn media(path: &str, content: &mut Value, is_asked: bool) {
     for (kind, of) in content.as_object_mut().into_iter().flatten() {
         let schema = match kind.as_str() {
             "text/event-stream" => {
-                let event =
-                    if path.ends_with("/events") && !path.contains("/turns/") { "JournalChange" } else { "TurnEvent" };
-                json!({ "type": "string", "contentMediaType": kind, "contentSchema": reference(event) })
+                let (event, says) = stream(path);
+                json!({ "type": "string", "description": says, "contentMediaType": kind, "contentSchema": reference(event) })
             }
             "image/png" | "application/zip" => json!({ "type": "string", "format": "binary" }),
             "application/json" if is_asked && path == "/v1/campaigns/import" => {

@@ -25,7 +25,9 @@ pub enum TurnEvent {
     /// The result of a tool call.
     #[serde(rename = "tool.result")]
     Result(#[schema(inline)] ToolAnswered),
-    /// The turn is complete. The data is what the answer would have been without streaming.
+    /// The turn is complete. For a turn of an NPC, an owner or a session, `turn` is what the answer would have been
+    /// without streaming. What `POST …/act` would have answered is in the turn's `planned`. Of what `POST …/rules/resolve`
+    /// would have answered, `raw` is the turn's `narrative`, and the rest is in its tool call.
     #[serde(rename = "turn.completed")]
     Completed(#[schema(inline)] TurnDone),
     /// The turn failed. Its changes are reverted.
@@ -57,8 +59,7 @@ pub struct ToolCalled {
     id: String,
     /// The tool's name.
     name: String,
-    /// The arguments that the model gave.
-    #[schema(value_type = Object)]
+    /// The arguments that the model gave; null if they could not be parsed.
     arguments: Value,
 }
 

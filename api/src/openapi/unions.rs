@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{
     document::{Object, reference, schemas},
     names::{self, camel},
+    words,
 };
 use ai::{commands, tools};
 
@@ -37,7 +38,7 @@ type Action = (&'static str, &'static [&'static str], &'static [&'static [&'stat
 /// Every action, with its required and optional members.
 pub const ACTIONS: &[Action] = &[
     ("attack", &[], &[ATTACK]),
-    ("cast_spell", &[], &[ATTACK, &["level"]]),
+    ("cast_spell", &[], &[ATTACK]),
     ("damage", &[], &[DAMAGE]),
     ("heal", &[], &[&["target_id", "amount", "formula"]]),
     ("temp_hp", &["amount"], &[&["target_id"]]),
@@ -71,6 +72,17 @@ pub const ACTIONS: &[Action] = &[
     ("search", &[], &[&["description"]]),
     ("use_object", &[], &[&["description"]]),
     ("improvise", &[], &[&["description"]]),
+];
+
+/// The least and the largest number of an action's member, where the action takes fewer than others do.
+const RANGES: &[(&str, &str, i32, i32)] = &[
+    ("damage", "amount", 0, 1_000_000),
+    ("heal", "amount", 0, 1_000_000),
+    ("temp_hp", "amount", 0, 1_000_000),
+    ("use_resource", "amount", 1, 1_000_000),
+    ("move", "amount", 1, 1_000_000),
+    ("add_condition", "level", 1, 6),
+    ("remove_condition", "level", 1, 6),
 ];
 
 /// Names the kinds of every union, and splits the actions.
@@ -165,6 +177,17 @@ fn actions(known: &mut Object) {
         let taken = ANY_ACTION.iter().chain(*needs).chain(takes.iter().flat_map(|some| some.iter()));
         let mut properties: Map<String, Value> =
             taken.filter_map(|member| Some(((*member).to_owned(), all.get(*member)?.clone()))).collect();
+        let own = format!("EncounterAction{}", camel(action));
+        for (member, of) in properties.iter_mut().filter_map(|(member, of)| Some((member, of.as_object_mut()?))) {
+            // What the member means in this action is said instead of what it means in all of them.
+            if words::has_own(&own, member) {
+                of.remove("description");
+            }
+            if let Some((_, _, least, most)) = RANGES.iter().find(|(of, name, ..)| of == action && name == member) {
+                of.insert("minimum".to_owned(), (*least).into());
+                of.insert("maximum".to_owned(), (*most).into());
+            }
+        }
         let says = all["action"]["description"].clone();
         properties.insert("action".to_owned(), json!({ "type": "string", "enum": [action], "description": says }));
         let required: Vec<&str> = std::iter::once("action").chain(needs.iter().copied()).collect();

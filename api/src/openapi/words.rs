@@ -13,7 +13,15 @@ static WORDS: LazyLock<HashMap<&str, &str>> =
 
 /// The description of a schema's member.
 fn meaning(schema: &str, member: &str) -> Option<&'static str> {
-    WORDS.get(format!("{schema}.{member}").as_str()).or_else(|| WORDS.get(member)).copied()
+    let own = |schema: &str| WORDS.get(format!("{schema}.{member}").as_str());
+    // A patch has the members of the whole.
+    let patched = || schema.strip_suffix("Patch").and_then(|whole| own(&format!("{whole}Input")));
+    own(schema).or_else(patched).or_else(|| WORDS.get(member)).copied()
+}
+
+/// Whether a schema's member has a line of its own.
+pub fn has_own(schema: &str, member: &str) -> bool {
+    WORDS.contains_key(format!("{schema}.{member}").as_str())
 }
 
 /// Describes everything that has no description.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse, get, http::header, web};
 use migration::{Migrator, MigratorTrait};
-use serde_json::json;
+use serde::Serialize;
 use subtle::ConstantTimeEq;
+use utoipa::ToSchema;
 
 use crate::app::App;
 use base::metrics;
@@ -16,16 +17,34 @@ use base::{
 use db::pool::{Need, with_need};
 use edge::http::Reply;
 
-/// Answers if the process runs. Never uses the database.
-#[utoipa::path(tag = "service", operation_id = "get_health", responses((status = 200)))]
+/// The answer of a process that runs.
+#[derive(Serialize, ToSchema)]
+pub struct Health {
+    /// Always `ok`.
+    status: &'static str,
+    /// The version of the server.
+    version: &'static str,
+}
+
+/// The answer of a server that takes requests.
+#[derive(Serialize, ToSchema)]
+pub struct Readiness {
+    /// Always `ready`.
+    status: &'static str,
+    /// The model that turns use unless a tenant sets its own; `rehearsal` if none is configured.
+    model: String,
+}
+
+/// Answers 200 while the process runs. Never uses the database.
+#[utoipa::path(tag = "service", operation_id = "get_health", responses((status = 200, body = Health)))]
 #[get("/healthz")]
 pub async fn healthz() -> Result<Reply> {
-    Reply::ok(&json!({ "status": "ok", "version": env!("CARGO_PKG_VERSION") }))
+    Reply::ok(&Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
 /// Answers 200 if the database answers within a second and has all migrations of this server (a newer server may have added
 /// more), and the server is not shutting down.
-#[utoipa::path(tag = "service", operation_id = "get_readiness", responses((status = 200), (status = 503, body = Problem)))]
+#[utoipa::path(tag = "service", operation_id = "get_readiness", responses((status = 200, body = Readiness), (status = 503, body = Problem)))]
 #[get("/readyz")]
 pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     let not_ready = |why: &str| Error::new(Code::Unavailable, why).retry_after(2);
@@ -39,7 +58,7 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
             .bind(Migrator::migrations().last().map(|newest| newest.name().to_owned()))
             .fetch_one(&mut *lease)
             .await?;
-        lease.done();
+        lease.give_back();
         row.read::<bool>("made")
     });
     let asked = tokio::time::timeout(Duration::from_secs(1), asked);
@@ -50,11 +69,11 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     if !is_migrated {
         return Err(not_ready("The database's schema is older than this server: run `tavernkeep migrate`."));
     }
-    Reply::ok(&json!({ "status": "ready", "model": app.config.llm_label() }))
+    Reply::ok(&Readiness { status: "ready", model: app.config.llm_label().to_owned() })
 }
 
-/// Answers all series in Prometheus' text format. If `TAVERNKEEP_METRICS_TOKEN` is set, it is required as the bearer
-/// token.
+/// Returns all metrics in Prometheus's text format. If `TAVERNKEEP_METRICS_TOKEN` is set, that token is required as the
+/// bearer token.
 #[utoipa::path(tag = "service", operation_id = "get_metrics", responses((status = 200, content_type = "text/plain")))]
 #[get("/metrics")]
 pub async fn scrape(app: web::Data<App>, request: HttpRequest) -> Result<HttpResponse> {

@@ -15,14 +15,15 @@ use crate::life::Life;
 use ai::{
     frontends as bridge,
     prompt::assemble::BasePrompt,
-    turns::{
-        self,
-        store::{LEASE_SECONDS, sweep},
-    },
+    reactions,
+    turns::{self, store::sweep},
 };
 use base::metrics;
 use base::{clock, error::Result, stored::Columns};
-use db::pool::{Need, with_need};
+use db::{
+    pool::{Need, with_need},
+    tenancy::TURN_LEASE_SECONDS,
+};
 use edge::users::sessions;
 use world::{campaigns::removal, erasure};
 
@@ -55,6 +56,9 @@ pub fn start(app: &Arc<App>, url: &str, life: Life) {
     tokio::spawn(retention(app.clone()));
     tokio::spawn(bridge::post::listen(app.frontends_state(), url.to_owned()));
     tokio::spawn(with_need(Need::End, bridge::post::fetch(app.frontends_state())));
+    if let Err(error) = reactions::work::start(app.turn(), url.to_owned()) {
+        tracing::error!(%error, "NPCs and owners cannot react on this server");
+    }
 }
 
 /// Keeps the turns of a command-line command alive, next to running servers.
@@ -68,7 +72,7 @@ async fn leases(app: Arc<App>, mut life: Life) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        match life.renew(&app.running.ids(), LEASE_SECONDS).await {
+        match life.renew(&app.running.ids(), TURN_LEASE_SECONDS).await {
             Ok(unwanted) => {
                 app.running.steady.renewed();
                 unwanted.into_iter().for_each(|turn| {
@@ -94,6 +98,9 @@ async fn sweeper(app: Arc<App>) {
                     break;
                 }
             }
+        }
+        if let Err(error) = reactions::work::measure(&app).await {
+            tracing::warn!(%error, "could not count reactions");
         }
         if let Err(error) = reverts_waiting(&app).await {
             tracing::warn!(%error, "could not count turns that are being reverted");
@@ -242,27 +249,40 @@ async fn retention(app: Arc<App>) {
 /// # Errors
 /// Database errors.
 pub async fn prune(app: &App) -> Result<()> {
-    let journal_days = app.config.journal_retention_days.map(i64::from);
-    portions(app, "SELECT prune_journal($1 * interval '1 day', $2)", journal_days).await?;
-    portions(app, "SELECT prune_edit_steps($2) WHERE $1::bigint IS NULL", None).await?;
-    portions(app, "SELECT prune_encounter_past($1 * interval '1 day', $2)", journal_days).await?;
-    let turn_days = Some(i64::from(app.config.turn_retention_days));
-    portions(app, "SELECT prune_system($1 * interval '1 day', interval '24 hours', $2)", turn_days).await?;
-    if let Some(days) = app.config.usage_retention_days {
-        portions(app, "SELECT prune_usage($1 * interval '1 day', $2)", Some(i64::from(days))).await?;
+    let journal = app.config.journal_retention_days.map(i64::from);
+    let turns = Some(i64::from(app.config.turn_retention_days));
+    let idle = Some(i64::from(sessions::IDLE_SECONDS));
+    let usage = app.config.usage_retention_days.map(i64::from);
+    let mut failed = None;
+    for (statement, age) in [
+        ("SELECT prune_journal($1 * interval '1 day', $2)", journal),
+        ("SELECT prune_edit_steps($2) WHERE $1::bigint IS NULL", None),
+        ("SELECT prune_encounter_past($1 * interval '1 day', $2)", journal),
+        ("SELECT prune_system($1 * interval '1 day', interval '24 hours', $2)", turns),
+        ("SELECT prune_reactions($1 * interval '1 day', $2)", turns),
+        ("SELECT prune_usage($1 * interval '1 day', $2) WHERE $1::bigint IS NOT NULL", usage),
+        ("SELECT prune_editor_sessions($1::int, $2)", idle),
+        ("SELECT prune_gone_campaigns($2) WHERE $1::bigint IS NULL", None),
+    ] {
+        // If one table cannot be pruned, the others still are.
+        if let Err(error) = portions(app, statement, age).await {
+            tracing::warn!(%error, statement, "could not prune old rows");
+            failed.get_or_insert(error);
+        }
     }
-    portions(app, "SELECT prune_editor_sessions($1::int, $2)", Some(i64::from(sessions::IDLE_SECONDS))).await?;
-    portions(app, "SELECT prune_gone_campaigns($2) WHERE $1::bigint IS NULL", None).await?;
     sqlx::query("SELECT prune_pending_imports()").execute(&mut *app.pool.acquire().await?).await?;
-    bridge::prune(app).await
+    bridge::prune(app).await?;
+    failed.map_or(Ok(()), Err)
 }
 
 /// Prunes until a portion is not full, or for as many portions as one round may take. `$1` is an age, `$2` the number of rows in
 /// a portion.
 async fn portions(app: &App, statement: &'static str, age: Option<i64>) -> Result<()> {
     for _ in 0..PORTIONS_MAX {
-        let row = sqlx::query(statement).bind(age).bind(PRUNE_ROWS).fetch_one(&mut *app.pool.acquire().await?).await?;
-        if row.read::<i64>(0)? < i64::from(PRUNE_ROWS) {
+        let row =
+            sqlx::query(statement).bind(age).bind(PRUNE_ROWS).fetch_optional(&mut *app.pool.acquire().await?).await?;
+        let pruned = row.map_or(Ok(0), |row| row.read::<i64>(0))?;
+        if pruned < i64::from(PRUNE_ROWS) {
             break;
         }
     }

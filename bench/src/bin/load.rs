@@ -2,6 +2,7 @@
 //!
 //! `load [--quick] [--strict] [--frontends]` measures everything, or with `--frontends` only frontends. `load overload [--quick]`
 //! sends three times what the server can handle. `load revert [--quick]` reverts a large turn beside another tenant.
+//! `load reactions [--quick]` measures actions, and the reactions to them.
 //! `load floor-read ADDR` and `load floor-forward ADDR MODEL` are the floors, which it starts itself.
 
 use std::{process::ExitCode, time::Duration};
@@ -11,6 +12,7 @@ use bench::{
     client::{Connection, drive, once, request},
     floors, frontends, overload,
     process::{self, Meter, Program},
+    reactions,
     report::{Report, checked, median},
     revert,
     world::{self, World},
@@ -26,6 +28,8 @@ const OURS: &str = "127.0.0.1:18180";
 const READ_FLOOR: &str = "127.0.0.1:18181";
 const FORWARD_FLOOR: &str = "127.0.0.1:18182";
 const MODEL: &str = "127.0.0.1:18183";
+/// The model of this process, which knows when it was asked.
+const OWN_MODEL: &str = "127.0.0.1:18185";
 /// The address of a fresh server, to measure the memory of connections.
 const FRESH: &str = "127.0.0.1:18184";
 const KEY: &str = "tk_benchbox_0000000000000000000000000000000000000000000";
@@ -44,6 +48,7 @@ fn main() -> ExitCode {
             ["floor-read", addr] => floors::read(addr, &database).await.map(|()| true),
             ["floor-forward", addr, model] => floors::forward(addr, model).await.map(|()| true),
             ["overload", ..] => overloaded(&database, words.contains(&"--quick")).await,
+            ["reactions", ..] => reacted(&database, words.contains(&"--quick")).await,
             ["revert", ..] => reverted(&database, words.contains(&"--quick")).await,
             _ => measure(&database, words.contains(&"--quick"), words.contains(&"--frontends")).await,
         }
@@ -170,6 +175,24 @@ async fn reverted(server: &str, quick: bool) -> Result<bool, Failure> {
     let mut report = Report::default();
     let alone = Duration::from_secs(if quick { 5 } else { 20 });
     revert::measure(&mut report, &world, &other, &stand.database, alone).await?;
+    Ok(report.missed == 0)
+}
+
+/// Actions, and the reactions to them.
+async fn reacted(server: &str, quick: bool) -> Result<bool, Failure> {
+    let stand = Stand::prepare(server).await?;
+    let asked = reactions::model(OWN_MODEL)?;
+    let endpoint = format!("http://{OWN_MODEL}/v1");
+    let ours =
+        Program::start("tavernkeep", &["serve"], &[&stand.env()[..], &[("LLM_API_ENDPOINT", &endpoint)]].concat())?;
+    up(OURS).await?;
+    let world = World::make(OURS, KEY).await?;
+    world::settle(&stand.database).await?;
+    Report::heads();
+    let mut report = Report::default();
+    let meter = Meter { server: ours.id(), postmaster: stand.postmaster };
+    let time = Duration::from_secs(if quick { 2 } else { 5 });
+    reactions::measure(&mut report, &world, meter, (&stand.database, &asked), time).await?;
     Ok(report.missed == 0)
 }
 

@@ -37,6 +37,7 @@ const TOKEN_SECONDS: i64 = 900;
 #[garde(allow_unvalidated)]
 pub struct TokenRequest {
     /// Some of the key's scopes. By default all but `admin`.
+    #[schema(value_type = Option<Vec<Scope>>)]
     scopes: Option<BTreeSet<Scope>>,
     /// The one campaign that the token is for, by id or slug.
     campaign: Option<String>,
@@ -151,7 +152,7 @@ pub async fn list_keys(
 pub async fn create_key(app: web::Data<Edge>, caller: Caller, body: Body<KeyInput>) -> Result<Reply> {
     let key = body.idempotency.as_ref();
     match service::create(&app, &caller, body.value, key).await? {
-        Some(view) => view.made(),
+        Some(view) => view.created_reply(),
         None => answered(&app, &caller, key).await?.ok_or_else(in_flight),
     }
 }
@@ -174,6 +175,7 @@ pub struct KeyChange {
     #[garde(length(chars, max = 200))]
     name: String,
     #[garde(length(min = 1))]
+    #[schema(min_items = 1, value_type = Vec<Scope>)]
     scopes: BTreeSet<Scope>,
 }
 

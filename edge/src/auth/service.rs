@@ -50,7 +50,7 @@ impl KeyView {
     ///
     /// # Errors
     /// `internal` if it cannot be written as JSON.
-    pub(super) fn made(&self) -> Result<Reply> {
+    pub(super) fn created_reply(&self) -> Result<Reply> {
         Reply::created(format!("/v1/api-keys/{}", self.id), self.version, self)
     }
 
@@ -81,9 +81,11 @@ pub struct KeyInput {
     #[serde(default)]
     pub name: String,
     #[garde(length(min = 1))]
+    #[schema(min_items = 1, value_type = Vec<Scope>)]
     pub scopes: BTreeSet<Scope>,
     /// Seconds until the key expires. By default it does not expire.
     #[garde(range(min = 1, max = 315_360_000))]
+    #[schema(minimum = 1, maximum = 315_360_000)]
     #[serde(default)]
     pub expires_in_seconds: Option<i64>,
 }
@@ -163,7 +165,7 @@ pub async fn create(
         let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
         if let Some(once) = once {
             // The key itself appears only in the first answer.
-            once.store(tx, &KeyView::of(&row)?.made()?).await?;
+            once.store(tx, &KeyView::of(&row)?.created_reply()?).await?;
         }
         Ok(Some(KeyView::of(&row)?))
     });

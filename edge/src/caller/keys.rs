@@ -23,7 +23,7 @@ use base::{
 };
 use db::{
     pool::Pool,
-    retry::{BRIEF, Tries},
+    retry::{self, BRIEF},
     tenancy::{self, Actor, TenantTx},
 };
 
@@ -138,7 +138,7 @@ impl Keys {
         }
         let loading = self.records.try_get_with_by_ref(prefix, async { self.load(prefix).await });
         // This future is large and every request awaits it. Boxing keeps it out of their own futures.
-        Box::pin(loading).await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
+        Box::pin(loading).await.map_err(|shared: Arc<Error>| shared.for_another())
     }
 
     /// Whether a caller's key or token is still valid, as of half a second ago. For work that continues long after its
@@ -172,7 +172,7 @@ impl Keys {
             asked.read::<bool>("stands")
         };
         let asking = self.standing.try_get_with(narrowing, ask);
-        Box::pin(asking).await.map_err(|shared: Arc<Error>| Error::new(shared.code, shared.detail.clone()))
+        Box::pin(asking).await.map_err(|shared: Arc<Error>| shared.for_another())
     }
 
     /// Ends a visit: at once on this server, within half a second on others. `until` is when it would have ended
@@ -198,13 +198,7 @@ impl Keys {
     }
 
     async fn load(&self, prefix: &str) -> Result<Option<Arc<KeyRecord>>> {
-        let mut tries = Tries::with(BRIEF);
-        let row = loop {
-            match self.ask(prefix).await {
-                Err(error) if tries.again(&error).await => {}
-                asked => break asked?,
-            }
-        };
+        let row = retry::repeat(BRIEF, async || self.ask(prefix).await).await?;
         let Some(row) = row else { return Ok(None) };
         let names: Vec<String> = row.read("scopes")?;
         Ok(Some(Arc::new(KeyRecord {
@@ -232,4 +226,20 @@ pub async fn lives(tx: &TenantTx, key: Uuid) -> Result<bool> {
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     row.map_or(Ok(false), |row| row.read("lives"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_has_the_letters_of_base64_and_no_others() {
+        let key = |last: &str| format!("tk_abcdefgh_{}{last}", &"aZ09-_".repeat(7));
+        for good in ["_", "-", "z", "7"] {
+            assert_eq!(prefix_of(&key(good)), Some("abcdefgh"), "{good}");
+        }
+        for bad in ["!", "+", "/", "=", ".", " ", "", "aa"] {
+            assert_eq!(prefix_of(&key(bad)), None, "{bad}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Request bodies: limited in size, JSON, without NUL characters. An error points at what is wrong.
+//! Request bodies: limited in size, JSON, without NUL characters. An error points to what is wrong.
 
 use std::{any::TypeId, time::Duration};
 

@@ -59,6 +59,14 @@ pub const OTHERWISE: &[(&str, Limit)] = &[
     // Texts that people and models write.
     ("*/description", Chars(20_000)),
     ("*/personality_prompt", Chars(20_000)),
+    ("*/instructions", Chars(20_000)),
+    ("*/post_history_instructions", Chars(20_000)),
+    ("AuthorsNote/text", Chars(20_000)),
+    ("*/example_dialogue", Chars(20_000)),
+    ("*/scenario", Chars(20_000)),
+    ("*/greetings", Items(50)),
+    ("*/greetings[]", Chars(20_000)),
+    ("*/greetings", Bytes(256 * 1024)),
     ("*/notes", Chars(10_000)),
     ("LoreInput/content", Chars(100_000)),
     ("MessageInput/content", Chars(20_000)),
@@ -131,6 +139,16 @@ pub const OTHERWISE: &[(&str, Limit)] = &[
     ("import", Items(32 * 1024 * 1024)),
 ];
 
+/// The least and the largest number in a list or map, where no attribute of a field can declare them. They are checked
+/// where the value is validated, as those of other numbers are.
+const RANGES: &[(&str, i32, i32)] = &[
+    ("CampaignSettings/prompt_budgets{}", 0, 200_000),
+    ("CampaignSettings/significance_scores{}", 0, 1_000_000),
+    ("CampaignSettings/tool_prices{}", 0, 1_000_000),
+    ("ParticipantInput/saving_throws{}", -20, 30),
+    ("RestInput/recover_slots[]", 1, 9),
+];
+
 /// The limit of one type for a value. `name` is the schema and the path within it.
 fn otherwise(name: &str, of: impl Fn(Limit) -> Option<usize>) -> Option<usize> {
     let (schema, way) = name.split_once('/').unwrap_or((name, ""));
@@ -162,7 +180,7 @@ fn bytes(name: &str) -> Option<usize> {
 
 /// Writes the limits into every schema that is part of a request.
 pub fn declare(api: &mut OpenApi) {
-    for name in taken(api) {
+    for name in request_schema_names(api) {
         if let Some(schema) = api.components.get_or_insert_default().schemas.get_mut(&name) {
             limit(&name, schema);
         }
@@ -188,7 +206,7 @@ pub fn declare(api: &mut OpenApi) {
 }
 
 /// The names of all schemas that are part of a request body.
-fn taken(api: &OpenApi) -> BTreeSet<String> {
+fn request_schema_names(api: &OpenApi) -> BTreeSet<String> {
     let Ok(document) = serde_json::to_value(api) else { return BTreeSet::new() };
     let mut names = BTreeSet::new();
     let operations = document["paths"].as_object().into_iter().flat_map(Map::values).filter_map(Value::as_object);
@@ -260,6 +278,10 @@ fn limit_object(name: &str, object: &mut Object) {
     let (is_text, is_map) = (is(&Type::String), is(&Type::Object));
     if is_text && !is_short {
         object.max_length.get_or_insert_with(|| chars(name));
+    }
+    if let Some((_, least, most)) = RANGES.iter().find(|(at, ..)| *at == name) {
+        object.minimum = Some((*least).into());
+        object.maximum = Some((*most).into());
     }
     let mut is_free = matches!(object.schema_type, SchemaType::AnyValue);
     if is_map {
@@ -362,7 +384,7 @@ pub fn read<T: DeserializeOwned + ToSchema + 'static>(value: Value) -> Result<T>
 pub fn typed<T: DeserializeOwned + ToSchema + 'static>(value: Value) -> Result<T> {
     let limits = Limits::of::<T>();
     // Compare with the schema first, because reading consumes the value. Nothing is recorded if the value fits.
-    let found = misfit::found(&limits.root, &limits.named, &value);
+    let found = misfit::find_errors(&limits.root, &limits.named, &value);
     body::typed(value)
         .map_err(|mut error| Error::validation(misfit::together(std::mem::take(&mut error.errors), found)))
 }
@@ -380,7 +402,7 @@ fn check_only<T: ToSchema + 'static>(value: &Value, looked_at: impl Fn(&str) -> 
     if walk.errors.is_empty() {
         return Ok(());
     }
-    Err(Error::validation(misfit::beside(walk.errors, misfit::found(&limits.root, &limits.named, value))))
+    Err(Error::validation(misfit::beside(walk.errors, misfit::find_errors(&limits.root, &limits.named, value))))
 }
 
 /// The state while a value is compared with its schema.

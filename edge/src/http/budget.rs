@@ -2,8 +2,9 @@
 //! has at least one row.
 //!
 //! Every list takes its rows through [`within`], or through [`rows`] for the rows of one kind. The database leaves out
-//! the rows that do not fit, so they are neither read nor sent. [`Page::written`](super::paging::Page::written) counts
-//! once more when it writes the page, because a string is longer in JSON than in the database.
+//! the rows that do not fit, so they are neither read nor sent.
+//! [`Page::serialize_items`](super::paging::Page::serialize_items) counts once more when it writes the page, because a
+//! string is longer in JSON than in the database.
 
 use std::fmt::Write as _;
 
@@ -125,7 +126,7 @@ pub fn keep<T: Serialize>(rows: &mut Vec<T>) -> bool {
 ///
 /// # Errors
 /// `internal` if one cannot be written as JSON.
-pub fn written<T: Serialize>(views: impl IntoIterator<Item = Result<T>>) -> Result<Vec<Box<RawValue>>> {
+pub fn serialize_until_full<T: Serialize>(views: impl IntoIterator<Item = Result<T>>) -> Result<Vec<Box<RawValue>>> {
     let mut bytes = 0;
     let mut kept = Vec::new();
     for view in views {

@@ -55,10 +55,18 @@ impl Expected {
     /// # Errors
     /// `precondition_failed` if it is not.
     pub fn check(&self, version: i64) -> Result<()> {
-        if self.0.as_ref().is_none_or(|value| lists(value, &of(version))) {
+        self.check_tag(&of(version))
+    }
+
+    /// Checks the ETag of a resource without a version.
+    ///
+    /// # Errors
+    /// `precondition_failed` if it is another one.
+    pub fn check_tag(&self, tag: &str) -> Result<()> {
+        if self.0.as_ref().is_none_or(|value| lists(value, tag)) {
             return Ok(());
         }
-        Err(Error::new(Code::PreconditionFailed, format!("The resource has changed. Its ETag is now {}.", of(version))))
+        Err(Error::new(Code::PreconditionFailed, format!("The resource has changed. Its ETag is now {tag}.")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Answers wait for what must be stored before anybody reads them.
+//! Holds answers back until what they depend on is stored.
 //!
 //! Dice whose counters are being spent hold all answers of this server, because an answer could reveal these dice.
 

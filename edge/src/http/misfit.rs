@@ -1,6 +1,6 @@
 //! Reports everything in a value that does not fit its type, in the API's words instead of serde's.
 //!
-//! [`found`] compares a value with its schema and so finds all errors, where serde stops at the first. It is called
+//! [`find_errors`] compares a value with its schema and so finds all errors, where serde stops at the first. It is called
 //! only for values that could not be read. [`in_words`] translates serde's messages, for errors that no schema
 //! describes. Nothing here decides whether a value is accepted.
 
@@ -17,7 +17,7 @@ const NAMES_MAX: usize = 30;
 
 /// Finds where a value does not fit its schema. `named` are the schemas that others refer to. For a value that fits,
 /// nothing is recorded.
-pub fn found(schema: &Value, named: &BTreeMap<String, Value>, value: &Value) -> Vec<FieldError> {
+pub fn find_errors(schema: &Value, named: &BTreeMap<String, Value>, value: &Value) -> Vec<FieldError> {
     let mut look = Look { named, way: Vec::new(), errors: Vec::new() };
     look.at(schema, value);
     look.errors
@@ -75,7 +75,7 @@ impl<'a> Look<'a> {
         }
         let types = types(says);
         if !types.is_empty() && !types.iter().any(|kind| is_a(value, kind)) {
-            return self.wrong("invalid_value", format!("must be {}", wanted(&types)));
+            return self.wrong("invalid_value", format!("must be {}", type_names(&types)));
         }
         if let Some(values) = says.get("enum").and_then(Value::as_array)
             && !values.contains(value)
@@ -171,6 +171,10 @@ impl<'a> Look<'a> {
 }
 
 const REQUIRED: &str = "is required";
+/// What is said instead of a message that is neither serde's nor ours: it may name Rust's types.
+const NOT_VALID: &str = "is not valid";
+/// How the messages of our own types begin.
+const OURS: [&str; 4] = ["must ", "there is no ", "a square must ", "this option "];
 
 fn unknown(names: Option<&str>) -> String {
     match names.filter(|names| !names.is_empty()) {
@@ -213,7 +217,7 @@ fn word(kind: &str) -> &str {
     }
 }
 
-fn wanted(types: &[&str]) -> String {
+fn type_names(types: &[&str]) -> String {
     types.iter().map(|kind| word(kind)).collect::<Vec<_>>().join(" or ")
 }
 
@@ -226,9 +230,11 @@ fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// Translates one of serde's messages and leaves out the names of Rust types.
+/// Translates one of serde's messages and leaves out the names of Rust types. What our own types say stays as it is.
 #[must_use]
 pub fn in_words(message: &str) -> String {
+    // Where in the text is for the reader of a file; types are looked up without it.
+    let message = message.rsplit_once(" at line ").map_or(message, |(before, _)| before);
     let expected = || message.split_once("expected ").map_or("", |(_, rest)| rest);
     if message.starts_with("missing field") {
         return REQUIRED.to_owned();
@@ -253,6 +259,9 @@ pub fn in_words(message: &str) -> String {
     {
         return "must be an id".to_owned();
     }
+    if OURS.iter().any(|beginning| message.starts_with(beginning)) {
+        return message.to_owned();
+    }
     match message {
         "invalid digit found in string" | "cannot parse integer from empty string" => {
             "must be a whole number".to_owned()
@@ -260,7 +269,7 @@ pub fn in_words(message: &str) -> String {
         "number too large to fit in target type" => "is too large a number".to_owned(),
         "number too small to fit in target type" => "is too small a number".to_owned(),
         "invalid float literal" | "cannot parse float from empty string" => "must be a number".to_owned(),
-        other => other.to_owned(),
+        _ => NOT_VALID.to_owned(),
     }
 }
 

@@ -63,11 +63,11 @@ pub async fn write_in(
             Err(error) if error.in_doubt() && key.is_some() => {
                 was_in_doubt = true;
                 let error = error.settled();
-                if !tries.again(&error).await {
+                if !tries.wait_to_retry(&error).await {
                     return Err(error);
                 }
             }
-            Err(error) if tries.again(&error).await => {}
+            Err(error) if tries.wait_to_retry(&error).await => {}
             // The stored answer that the key found was given by an earlier attempt of this same request.
             Ok(reply) => return Ok(Reply { replayed: reply.replayed && !was_in_doubt, ..reply }),
             result => return result,

@@ -30,7 +30,8 @@ pub struct ListParams {
     limit: Option<u32>,
     /// `next_cursor` of the previous page.
     cursor: Option<String>,
-    /// Text to search for.
+    /// Text that a row's name or slug contains, or a message's content. In lore, memories and broadcasts: words to search for;
+    /// `-word` excludes a word.
     #[param(max_length = 200)]
     q: Option<String>,
     /// Only rows that changed at or after this time (RFC 3339).
@@ -177,7 +178,7 @@ impl<F: DeserializeOwned> Page<F> {
     ///
     /// # Errors
     /// Those of `view`; `internal` if a row cannot be written as JSON.
-    pub fn written<T, V: Serialize>(
+    pub fn serialize_items<T, V: Serialize>(
         &self,
         page: Items<T>,
         key: impl Fn(&T) -> (Uuid, Option<String>),
@@ -189,7 +190,7 @@ impl<F: DeserializeOwned> Page<F> {
             last = Some(key(&row));
             view(row)
         });
-        let items = budget::written(views)?;
+        let items = budget::serialize_until_full(views)?;
         let next_cursor = match last {
             Some((id, value)) if items.len() < count => Some(self.cursor(id, value)),
             _ => page.next_cursor,
@@ -308,7 +309,7 @@ impl Cursor {
     fn fits(&self, key: SortKey) -> bool {
         match (key, self.value.as_deref()) {
             (SortKey::Created, value) => value.is_none(),
-            (SortKey::Updated, Some(value)) => clock::parse_kept(value).is_some(),
+            (SortKey::Updated, Some(value)) => clock::parse_stored(value).is_some(),
             (SortKey::Name, Some(value)) => !value.contains('\0'),
             (SortKey::Priority | SortKey::Tokens, Some(value)) => value.parse::<i32>().is_ok(),
             (_, None) => false,

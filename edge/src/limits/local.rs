@@ -48,7 +48,7 @@ impl StateStore for Count {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Meter {
     quota: u32,
     count: Count,
     /// The time after which one call is forgotten.
@@ -56,7 +56,7 @@ struct Entry {
     limiter: Limiter,
 }
 
-impl Entry {
+impl Meter {
     fn new(quota: u32, rule: Quota) -> Self {
         let count = Count::default();
         let limiter = RateLimiter::new(rule, count.clone(), DefaultClock::default());
@@ -77,7 +77,7 @@ impl Entry {
 #[must_use]
 pub struct Counted {
     /// None if there is no limit.
-    entry: Option<Arc<Entry>>,
+    entry: Option<Arc<Meter>>,
     kept: AtomicBool,
 }
 
@@ -98,9 +98,9 @@ impl Drop for Counted {
 
 #[derive(Default)]
 pub(super) struct Local {
-    tenants: RwLock<HashMap<(Uuid, Class), Arc<Entry>>>,
-    players: RwLock<HashMap<(Uuid, Uuid), Arc<Entry>>>,
-    failures: RwLock<HashMap<IpAddr, Arc<Entry>>>,
+    tenants: RwLock<HashMap<(Uuid, Class), Arc<Meter>>>,
+    players: RwLock<HashMap<(Uuid, Uuid), Arc<Meter>>>,
+    failures: RwLock<HashMap<IpAddr, Arc<Meter>>>,
     clock: DefaultClock,
 }
 
@@ -123,11 +123,11 @@ impl Local {
 
     fn count<K: std::hash::Hash + Eq>(
         &self,
-        map: &RwLock<HashMap<K, Arc<Entry>>>,
+        map: &RwLock<HashMap<K, Arc<Meter>>>,
         key: K,
         policy: &'static str,
         quota: u32,
-    ) -> (Rate, Option<Arc<Entry>>) {
+    ) -> (Rate, Option<Arc<Meter>>) {
         match NonZeroU32::new(quota) {
             Some(per_minute) => self.count_in(map, key, policy, (quota, Quota::per_minute(per_minute))),
             None => (Rate::unlimited(policy), None),
@@ -137,14 +137,14 @@ impl Local {
     /// The caller's position, and the limiter that counted or rejected the call.
     fn count_in<K: std::hash::Hash + Eq>(
         &self,
-        map: &RwLock<HashMap<K, Arc<Entry>>>,
+        map: &RwLock<HashMap<K, Arc<Meter>>>,
         key: K,
         policy: &'static str,
         (quota, rule): (u32, Quota),
-    ) -> (Rate, Option<Arc<Entry>>) {
+    ) -> (Rate, Option<Arc<Meter>>) {
         let known = map.read().unwrap_or_else(PoisonError::into_inner).get(&key).filter(|e| e.quota == quota).cloned();
         let entry = known.unwrap_or_else(|| {
-            let entry = Arc::new(Entry::new(quota, rule));
+            let entry = Arc::new(Meter::new(quota, rule));
             let mut map = map.write().unwrap_or_else(PoisonError::into_inner);
             if map.len() >= LIMITERS_MAX {
                 map.clear();
@@ -173,7 +173,7 @@ impl Local {
 }
 
 /// A counted call, unless its limit rejects it.
-fn counted((rate, entry): (Rate, Option<Arc<Entry>>), what: &str) -> Result<Counted> {
+fn counted((rate, entry): (Rate, Option<Arc<Meter>>), what: &str) -> Result<Counted> {
     rate.allowed(what)?;
     Ok(Counted { entry, kept: AtomicBool::new(false) })
 }

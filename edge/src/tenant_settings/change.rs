@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::service;
-use crate::tenants::{Features, LlmSettings, Settings};
+use crate::tenants::{Features, LlmSettings, Settings, tasks::TaskModels};
 use crate::{
     caller::Caller,
     http::{Reply, etag::Expected, patch as merge_patch, validate},
@@ -21,6 +21,7 @@ use base::error::{Error, Result};
 #[garde(allow_unvalidated)]
 pub struct TenantInput {
     #[garde(custom(validate::line))]
+    #[schema(min_length = 1)]
     name: String,
     #[garde(dive)]
     settings: SettingsInput,
@@ -39,12 +40,16 @@ pub struct SettingsInput {
     features: Features,
     #[garde(dive)]
     llm: LlmInput,
+    /// The model profile for each task, where a campaign names none.
+    models: TaskModels,
     /// Whether users of the editor need a second factor. Null, as in a merge patch, means no.
     #[schema(value_type = Option<bool>)]
     second_factor_required: bool,
     #[garde(range(min = 1, max = 36500))]
+    #[schema(minimum = 1, maximum = 36500)]
     journal_retention_days: Option<i32>,
     #[garde(range(min = 1, max = 36500))]
+    #[schema(minimum = 1, maximum = 36500)]
     turn_retention_days: Option<i32>,
     #[garde(custom(validate::extensions))]
     #[schema(value_type = Object)]
@@ -58,11 +63,14 @@ pub struct LlmInput {
     #[garde(length(max = 2000))]
     endpoint: Option<String>,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     model: Option<String>,
     reply_mode: Option<llm::ReplyMode>,
+    #[garde(dive)]
     prices: Option<crate::tenants::Prices>,
     /// Write-only; null removes it. The key belongs to its endpoint: a new endpoint without a new key removes it too.
     #[garde(length(min = 1, max = 500))]
+    #[schema(min_length = 1)]
     api_key: Option<String>,
 }
 
@@ -87,7 +95,7 @@ pub async fn apply(app: &Edge, caller: &Caller, expected: &Expected, patch: &Val
     let changed = crate::http::write(app, caller, None, async |tx| {
         let (version, current) = service::view(tx, true).await?;
         expected.check(version)?;
-        let patch = with_settings(patch.clone());
+        let patch = with_settings(patch.clone())?;
         // A null above the key also removes the key.
         let above = ["/settings", "/settings/llm"].iter().any(|p| patch.pointer(p).is_some_and(Value::is_null));
         let key_given = above || patch.pointer("/settings/llm/api_key").is_some();
@@ -100,6 +108,7 @@ pub async fn apply(app: &Edge, caller: &Caller, expected: &Expected, patch: &Val
         let SettingsInput {
             features,
             llm,
+            models,
             second_factor_required,
             journal_retention_days,
             turn_retention_days,
@@ -109,6 +118,7 @@ pub async fn apply(app: &Edge, caller: &Caller, expected: &Expected, patch: &Val
         let settings = Settings {
             features,
             llm: LlmSettings { endpoint, model, reply_mode, prices },
+            models,
             second_factor_required,
             journal_retention_days,
             turn_retention_days,
@@ -125,16 +135,24 @@ pub async fn apply(app: &Edge, caller: &Caller, expected: &Expected, patch: &Val
     Ok(changed)
 }
 
-/// Moves `features` and `llm` into `settings` if they are given without it.
-fn with_settings(mut patch: Value) -> Value {
+/// Moves `features` and `llm` into `settings` if they are given beside it.
+///
+/// # Errors
+/// `validation_failed` for one that is given twice.
+fn with_settings(mut patch: Value) -> Result<Value> {
     if let Value::Object(members) = &mut patch {
         for name in ["features", "llm"] {
             let Some(given) = members.remove(name) else { continue };
-            let settings = members.entry("settings").or_insert_with(|| json!({}));
-            if let Value::Object(settings) = settings {
-                settings.entry(name).or_insert(given);
+            match members.entry("settings").or_insert_with(|| json!({})) {
+                Value::Object(settings) if !settings.contains_key(name) => {
+                    settings.insert(name.to_owned(), given);
+                }
+                _ => {
+                    let rule = format!("give `{name}` either in `settings` or beside it");
+                    return Err(Error::invalid(format!("/{name}"), "invalid_value", rule));
+                }
             }
         }
     }
-    patch
+    Ok(patch)
 }

@@ -68,7 +68,7 @@ pub async fn change(app: web::Data<Edge>, caller: Caller, request: HttpRequest, 
     apply(&app, &caller, &Expected::by(&request), &body.value).await
 }
 
-/// Sums up the usage by day, campaign, kind or model.
+/// Sums up the usage by day, campaign, kind, profile, model, task or player.
 #[utoipa::path(tag = "tenant", operation_id = "get_usage", params(UsageParams),
     responses((status = 200, body = paging::Items<UsageRow>), (status = "default", body = Problem)))]
 #[get("/usage")]

@@ -5,7 +5,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use crate::tenants::{Settings, Tenant};
-use crate::{state::Edge, tenants::TenantLimits};
+use crate::{model_profiles, state::Edge, tenants::TenantLimits};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
@@ -62,6 +62,7 @@ pub async fn store(app: &Edge, tx: &TenantTx, change: Change) -> Result<()> {
         let refused = |why| Error::invalid("/settings/llm/model", "model_not_allowed", why);
         app.llm.check_model(model).map_err(refused)?;
     }
+    model_profiles::references::check(tx, &change.settings.models, "/settings/models", &before.models).await?;
     let is_same_endpoint = match (&was.endpoint, &is.endpoint) {
         (Some(was), Some(is)) => Endpoint::is_same(was, is),
         (None, None) => true,

@@ -11,6 +11,29 @@ use crate::http::paging;
 use base::{clock, error::Result, stored::Columns};
 use db::tenancy::TenantTx;
 
+/// The most rows of an answer.
+const ROWS_MAX: usize = 10_000;
+
+/// What usage can be grouped by.
+pub struct Group {
+    /// Its name in `group_by`.
+    pub name: &'static str,
+    /// The member of a row that shows it.
+    pub member: &'static str,
+    sql: &'static str,
+}
+
+/// All groups.
+pub const GROUPS: [Group; 7] = [
+    Group { name: "day", member: "day", sql: "to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')" },
+    Group { name: "campaign", member: "campaign_id", sql: "campaign_id::text" },
+    Group { name: "kind", member: "kind", sql: "kind" },
+    Group { name: "profile", member: "profile", sql: "profile" },
+    Group { name: "model", member: "model", sql: "model" },
+    Group { name: "task", member: "task", sql: "task" },
+    Group { name: "player", member: "player_id", sql: "player_id::text" },
+];
+
 /// The parameters of `/usage`.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
@@ -20,7 +43,7 @@ pub struct UsageParams {
     pub from: Option<String>,
     /// The last day (inclusive) or time (exclusive). By default now.
     pub to: Option<String>,
-    /// `day`, `campaign`, `kind` or `model`, or several of them separated by commas. By default `day`.
+    /// `day`, `campaign`, `kind`, `profile`, `model`, `task` or `player`, or several of them separated by commas. By default `day`.
     pub group_by: Option<String>,
 }
 
@@ -30,18 +53,25 @@ pub struct UsageRow {
     pub day: Option<String>,
     pub campaign_id: Option<uuid::Uuid>,
     pub kind: Option<String>,
+    /// The slug of the model profile. Null for the tenant's or the operator's own settings.
+    pub profile: Option<String>,
     pub model: Option<String>,
+    /// What the model was asked for: a task of `settings.models`. Null for tests of profiles.
+    pub task: Option<String>,
+    /// The character whose turns these were. Null for sessions' turns and tests of profiles.
+    pub player_id: Option<uuid::Uuid>,
+    /// Turns in which a model was asked, questions in the lab and tests of profiles.
     pub turns: i64,
     pub llm_calls: i64,
     pub prompt_tokens: i64,
     pub cached_tokens: i64,
     pub completion_tokens: i64,
     pub total_tokens: i64,
-    /// Null until the tenant sets `llm.prices`.
+    /// What the calls with known prices cost. Null if no price is known.
     pub cost_micros: Option<i64>,
 }
 
-/// Sums up the ledger by day, campaign, kind or model, as [`UsageRow`]s with the requested members. Restricted to one
+/// Sums up the ledger by day, campaign, kind, profile, model, task or player, as [`UsageRow`]s with the requested members. Restricted to one
 /// campaign if one is given.
 ///
 /// # Errors
@@ -55,32 +85,30 @@ pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::U
     {
         return Err(paging::bad("from", "must be before `to`"));
     }
-    let mut columns = Vec::new();
-    for group in asked.group_by.as_deref().unwrap_or("day").split(',') {
-        columns.push(match group.trim() {
-            "day" => ("day", "to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')"),
-            "campaign" => ("campaign_id", "campaign_id::text"),
-            "kind" => ("kind", "kind"),
-            "model" => ("model", "model"),
-            _ => {
-                return Err(paging::bad(
-                    "group_by",
-                    "must be `day`, `campaign`, `kind` or `model`, or several of them separated by commas",
-                ));
-            }
-        });
+    let mut columns: Vec<&Group> = Vec::new();
+    for name in asked.group_by.as_deref().unwrap_or("day").split(',').map(str::trim) {
+        let known = GROUPS.iter().find(|group| group.name == name);
+        let new = known.filter(|group| columns.iter().all(|column| column.name != group.name));
+        columns.push(new.ok_or_else(|| {
+            let names: Vec<_> = GROUPS.iter().map(|group| format!("`{}`", group.name)).collect();
+            paging::bad(
+                "group_by",
+                &format!("must be one or several of {}, separated by commas, each once", names.join(", ")),
+            )
+        })?);
     }
-    let object: Vec<_> = columns.iter().map(|(name, sql)| format!("'{name}', {sql}")).collect();
-    let group: Vec<_> = columns.iter().map(|(_, sql)| *sql).collect();
+    let object: Vec<_> = columns.iter().map(|group| format!("'{}', {}", group.member, group.sql)).collect();
+    let group: Vec<_> = columns.iter().map(|group| group.sql).collect();
     let sql = format!(
-        "SELECT jsonb_build_object({}, 'turns', count(*), 'llm_calls', sum(llm_calls)::bigint, \
+        "SELECT jsonb_build_object({}, 'turns', count(DISTINCT coalesce(turn_id, id)), 'llm_calls', sum(llm_calls)::bigint, \
            'prompt_tokens', sum(prompt_tokens)::bigint, 'cached_tokens', sum(cached_tokens)::bigint, \
            'completion_tokens', sum(completion_tokens)::bigint, \
            'total_tokens', sum(prompt_tokens + completion_tokens)::bigint, 'cost_micros', sum(cost_micros)::bigint) AS row \
          FROM usage_entry WHERE tenant_id = $1 AND created_at >= $2 AND created_at < $3 \
-           AND ($4::uuid IS NULL OR campaign_id = $4) GROUP BY {1} ORDER BY {1} LIMIT 10000",
+           AND ($4::uuid IS NULL OR campaign_id = $4) GROUP BY {1} ORDER BY {1} LIMIT {2}",
         object.join(", "),
-        group.join(", ")
+        group.join(", "),
+        ROWS_MAX + 1
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
         .bind(tx.tenant())
@@ -89,19 +117,26 @@ pub async fn summed(tx: &TenantTx, asked: &UsageParams, campaign: Option<uuid::U
         .bind(campaign)
         .fetch_all(&mut *tx.connection().await)
         .await?;
+    if rows.len() > ROWS_MAX {
+        let rule = format!("makes more than {ROWS_MAX} groups; ask for fewer groups or a shorter time");
+        return Err(paging::bad("group_by", &rule));
+    }
     rows.iter().map(|row| row.read("row")).collect()
 }
 
-/// The names of campaigns, by id. Takes one statement.
+/// The names of campaigns and characters, by id. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn campaign_names(tx: &TenantTx, ids: &[uuid::Uuid]) -> Result<HashMap<String, String>> {
-    let rows = sqlx::query("SELECT id, name FROM campaign WHERE tenant_id = $1 AND id = ANY ($2)")
-        .bind(tx.tenant())
-        .bind(ids)
-        .fetch_all(&mut *tx.connection().await)
-        .await?;
+pub async fn names_of(tx: &TenantTx, ids: &[uuid::Uuid]) -> Result<HashMap<String, String>> {
+    let rows = sqlx::query(
+        "SELECT id, name FROM campaign WHERE tenant_id = $1 AND id = ANY ($2) \
+         UNION ALL SELECT id, name FROM character WHERE tenant_id = $1 AND id = ANY ($2)",
+    )
+    .bind(tx.tenant())
+    .bind(ids)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
     rows.iter().map(|row| Ok((row.read::<uuid::Uuid>("id")?.to_string(), row.read("name")?))).collect()
 }
 

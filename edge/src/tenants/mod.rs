@@ -4,8 +4,10 @@
 //! returned.
 
 pub mod commands;
+pub mod tasks;
 
 use entity::shapes::Extensions;
+use garde::Validate;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgRow;
 use utoipa::ToSchema;
@@ -13,6 +15,7 @@ use uuid::Uuid;
 
 use base::{error::Result, stored::Columns};
 use llm::ReplyMode;
+use tasks::TaskModels;
 
 /// A tenant as requests see it.
 #[derive(Clone, Debug)]
@@ -57,6 +60,8 @@ pub struct TenantLimits {
     pub concurrent_turns: u32,
     pub tokens_per_day: u64,
     pub rows_per_kind: u64,
+    /// The most reactions of NPCs and owners in a day (UTC).
+    pub reactions_per_day: u64,
 }
 
 impl Default for TenantLimits {
@@ -69,6 +74,7 @@ impl Default for TenantLimits {
             concurrent_turns: 64,
             tokens_per_day: 0,
             rows_per_kind: 0,
+            reactions_per_day: 10_000,
         }
     }
 }
@@ -82,6 +88,7 @@ impl TenantLimits {
             tools_per_minute: 0,
             turns_per_minute: 0,
             concurrent_turns: 0,
+            reactions_per_day: 0,
             ..Self::default()
         }
     }
@@ -93,6 +100,8 @@ impl TenantLimits {
 pub struct Settings {
     pub features: Features,
     pub llm: LlmSettings,
+    /// The model profile for each task, where a campaign names none.
+    pub models: TaskModels,
     /// Whether users of the editor need a second factor to do anything in this tenant.
     pub second_factor_required: bool,
     /// Days that journal entries are kept; null means for ever.
@@ -161,16 +170,22 @@ pub struct LlmSettings {
 }
 
 /// Prices in micro-units of the tenant's currency per million tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 pub struct Prices {
-    #[schema(minimum = 0)]
+    #[garde(range(max = PRICE_MAX))]
+    #[schema(minimum = 0, maximum = 1_000_000_000_000i64)]
     pub prompt: u64,
-    #[schema(minimum = 0)]
+    #[garde(range(max = PRICE_MAX))]
+    #[schema(minimum = 0, maximum = 1_000_000_000_000i64)]
     pub cached: u64,
-    #[schema(minimum = 0)]
+    #[garde(range(max = PRICE_MAX))]
+    #[schema(minimum = 0, maximum = 1_000_000_000_000i64)]
     pub completion: u64,
 }
+
+/// The highest price: a million units for a million tokens.
+const PRICE_MAX: u64 = 1_000_000_000_000;
 
 impl Prices {
     /// The cost in micro-units of one turn's tokens.

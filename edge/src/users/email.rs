@@ -33,3 +33,50 @@ pub fn check(address: &str, _: &()) -> garde::Result {
 pub fn name_of(address: &str) -> &str {
     address.split('@').next().unwrap_or(address)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_to_which_mail_could_be_sent() {
+        let name = |chars: usize| format!("{}@example.org", "n".repeat(chars));
+        let host = |chars: usize| format!("mara@{}", "h".repeat(chars));
+        for address in [
+            "mara@example.org",
+            "m.a+r'a_9@a-b.c-d.example",
+            "mara@localhost",
+            "MARA@EXAMPLE.ORG",
+            "m@9",
+            &name(64),
+            &host(249),
+        ] {
+            assert!(check(address, &()).is_ok(), "{address}");
+        }
+        for address in [
+            "",
+            "mara",
+            "@example.org",
+            "mara@",
+            "mara@@example.org",
+            "mara@example@org",
+            "mara@example..org",
+            "mara@.example.org",
+            "mara@example.org.",
+            "mara@-example.org",
+            "mara@example-.org",
+            "mara@exa_mple.org",
+            "mara@exa mple.org",
+            "ma ra@example.org",
+            "ma,ra@example.org",
+            "<mara>@example.org",
+            "mär@example.org",
+            "mara@exämple.org",
+            "mara@example.org\n",
+            &name(65),
+            &host(250),
+        ] {
+            assert!(check(address, &()).is_err(), "{address}");
+        }
+    }
+}

@@ -42,7 +42,7 @@ pub async fn create(
 ) -> Result<Reply> {
     let key = body.idempotency.as_ref();
     match service::invite(&app, &caller, body.value, key).await? {
-        Some(view) => UserView { link: view.link.as_deref().map(|path| link(&request, path)), ..view }.made(),
+        Some(view) => UserView { link: view.link.as_deref().map(|path| link(&request, path)), ..view }.created_reply(),
         None => answered(&app, &caller, key).await?.ok_or_else(in_flight),
     }
 }

@@ -17,7 +17,7 @@ use base::error::{Code, Error, Result};
 use base::stored::Columns;
 
 /// The user whom the operator wants in a tenant.
-pub struct Wanted<'a> {
+pub struct UserRequest<'a> {
     pub tenant: Uuid,
     pub email: &'a str,
     pub name: Option<&'a str>,
@@ -42,7 +42,7 @@ pub enum Brought {
 ///
 /// # Errors
 /// `validation_failed` for an invalid email, `conflict` if the last owner would get another role.
-pub async fn bring(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought> {
+pub async fn bring(db: &mut PgConnection, wanted: &UserRequest<'_>) -> Result<Brought> {
     if email::check(wanted.email, &()).is_err() {
         return Err(Error::new(Code::ValidationFailed, format!("`{}` is not an email address.", wanted.email)));
     }
@@ -68,7 +68,7 @@ pub async fn bring(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought
     Ok(brought)
 }
 
-async fn make(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought> {
+async fn make(db: &mut PgConnection, wanted: &UserRequest<'_>) -> Result<Brought> {
     let (id, password) = (Uuid::now_v7(), wanted.password.map_or_else(passwords::generate, ToOwned::to_owned));
     sqlx::query("INSERT INTO app_user (id, email, email_folded, name, password_hash) VALUES ($1, $2, $3, $4, $5)")
         .bind(id)
@@ -92,7 +92,7 @@ async fn make(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought> {
     Ok(Brought::Made { id, password })
 }
 
-async fn invite(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought> {
+async fn invite(db: &mut PgConnection, wanted: &UserRequest<'_>) -> Result<Brought> {
     sqlx::query("SELECT set_config('app.tenant_id', $1::text, true)").bind(wanted.tenant).execute(&mut *db).await?;
     let name = wanted.name.unwrap_or_else(|| email::name_of(wanted.email));
     let asked = Asked { email: wanted.email, name, role: wanted.role, by: None };
@@ -101,7 +101,7 @@ async fn invite(db: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Brought> {
 }
 
 /// Changes a member's role. Locks the tenant's memberships like an administrator's change.
-async fn change_role(db: &mut PgConnection, wanted: &Wanted<'_>, id: Uuid) -> Result<()> {
+async fn change_role(db: &mut PgConnection, wanted: &UserRequest<'_>, id: Uuid) -> Result<()> {
     let held = sqlx::query("SELECT user_id, role FROM membership WHERE tenant_id = $1 FOR UPDATE")
         .bind(wanted.tenant)
         .fetch_all(&mut *db)

@@ -63,7 +63,7 @@ pub fn generate(secrets: &Secrets, user: Uuid) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// `internal` if it was encrypted with a server secret that is no longer configured.
-pub fn shown(secrets: &Secrets, user: Uuid, sealed: &[u8], address: &str) -> Result<(String, String)> {
+pub fn setup_details(secrets: &Secrets, user: Uuid, sealed: &[u8], address: &str) -> Result<(String, String)> {
     let shared = unsealed(secrets, user, sealed)?;
     let text = shared.to_base32();
     let url = generator(shared, address)?.to_url().map_err(|error| Error::internal(error.to_string()))?;
@@ -74,7 +74,7 @@ pub fn shown(secrets: &Secrets, user: Uuid, sealed: &[u8], address: &str) -> Res
 /// Parses a code: a valid code of the app, or a possible recovery code. None if it is neither.
 ///
 /// # Errors
-/// As for [`shown`].
+/// As for [`setup_details`].
 pub fn read(secrets: &Secrets, user: Uuid, sealed: &[u8], written: &str) -> Result<Option<Code>> {
     let bare: String =
         written.chars().filter(char::is_ascii_alphanumeric).take(64).collect::<String>().to_ascii_lowercase();

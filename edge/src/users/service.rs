@@ -38,7 +38,7 @@ pub struct UserView {
     pub name: String,
     pub role: Role,
     pub status: UserStatus,
-    /// Whether they also belong to other tenants. Then only they can change their name.
+    /// Whether the user also belongs to other tenants. If so, only the user can change the name.
     pub is_shared: bool,
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
@@ -71,7 +71,7 @@ impl UserView {
     ///
     /// # Errors
     /// `internal` if it cannot be written as JSON.
-    pub(super) fn made(&self) -> Result<Reply> {
+    pub(super) fn created_reply(&self) -> Result<Reply> {
         Reply::created(format!("/v1/users/{}", self.id), self.version, self)
     }
 
@@ -105,6 +105,7 @@ pub struct UserInput {
     /// Their name in the invitation. The default is the part of the email before the @. People without an account can
     /// choose another name when they accept.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub name: Option<String>,
     pub role: Role,
@@ -116,6 +117,7 @@ pub struct UserInput {
 #[garde(allow_unvalidated)]
 pub struct UserChange {
     #[garde(custom(validate::line))]
+    #[schema(min_length = 1)]
     pub name: String,
     pub role: Role,
 }
@@ -195,7 +197,7 @@ pub async fn invite(
         let (id, path) = links::invite(&mut *tx.connection().await, &asked).await?;
         let view = get(tx, &id.to_string()).await?;
         if let Some(once) = once {
-            once.store(tx, &view.made()?).await?;
+            once.store(tx, &view.created_reply()?).await?;
         }
         Ok(Some(UserView { link: Some(path), ..view }))
     })

@@ -77,7 +77,7 @@ impl Secret {
 
     /// Whether a form's token belongs to this secret.
     #[must_use]
-    pub fn made(&self, form_token: &str) -> bool {
+    pub fn matches_form_token(&self, form_token: &str) -> bool {
         let Ok(token) = BASE64_URL_SAFE_NO_PAD.decode(form_token) else { return false };
         let Some((mask, masked)) = token.split_at_checked(32) else { return false };
         let hash: Vec<u8> = mask.iter().zip(masked).map(|(bit, byte)| bit ^ byte).collect();

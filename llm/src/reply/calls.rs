@@ -18,7 +18,7 @@ const LISTS: [&str; 4] = ["tools", "tool_calls", "proposed_actions", "actions"];
 pub(super) fn list(json: &str, escaped_entities: bool) -> Result<Vec<ProposedCall>, String> {
     let json = json.trim();
     if json.len() > CALLS_BYTES_MAX {
-        return Err(format!("the list of calls is over {CALLS_BYTES_MAX} bytes"));
+        return Err(format!("the list of calls has more than {CALLS_BYTES_MAX} bytes"));
     }
     let mended = if values(json).is_err() { with_escaped_controls(json) } else { None };
     let mut calls = Vec::new();
@@ -48,9 +48,9 @@ fn add(calls: &mut Vec<ProposedCall>, json: &str, escaped_entities: bool, outer:
         }
         Some(b'"') if outer => {
             let text: String = serde_json::from_str(json).map_err(|_| "the list of calls is broken")?;
-            let inner: &RawValue = serde_json::from_str(&text).map_err(|_| "the list of calls is no list")?;
+            let inner: &RawValue = serde_json::from_str(&text).map_err(|_| "the list of calls is not a list")?;
             if inner.get().starts_with('"') {
-                return Err("the list of calls is no list".to_owned());
+                return Err("the list of calls is not a list".to_owned());
             }
             add(calls, inner.get(), escaped_entities, true)
         }
@@ -65,7 +65,7 @@ fn add(calls: &mut Vec<ProposedCall>, json: &str, escaped_entities: bool, outer:
             calls.push(one(fields, json, escaped_entities)?);
             Ok(())
         }
-        _ => Err("a call is no object".to_owned()),
+        _ => Err("a call is not an object".to_owned()),
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) fn native(call: &WireToolCall) -> ProposedCall {
 fn parse_arguments(text: &str) -> Result<Value, String> {
     let text = text.trim();
     if text.len() > CALLS_BYTES_MAX {
-        return Err(format!("the arguments are over {CALLS_BYTES_MAX} bytes"));
+        return Err(format!("the arguments have more than {CALLS_BYTES_MAX} bytes"));
     }
     if text.is_empty() {
         return Ok(Value::Object(Map::new()));

@@ -145,7 +145,7 @@ fn read(object: &str, may_be_wrapped: bool) -> Option<Draft> {
         fields.spoken?;
     }
     let narrative = match fields.narrative.or(fields.spoken).map(narrative_text) {
-        Some(None) => return Some(Draft::broken("", "the narrative is no text")),
+        Some(None) => return Some(Draft::broken("", "the narrative is not text")),
         Some(Some(text)) => text,
         None => String::new(),
     };

@@ -83,7 +83,7 @@ impl Draft {
 }
 
 fn too_many(count: usize) -> String {
-    format!("the reply has {count} calls, over the limit of {CALLS_PER_REPLY_MAX}")
+    format!("the reply has {count} calls, more than the limit of {CALLS_PER_REPLY_MAX}")
 }
 
 /// Parses a reply in text mode: XML, JSON in its two forms, or plain prose, which is all narrative.

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     /// Checks the shown text and the rest, however the reply is split.
-    fn told(mode: ReplyMode, reply: &str, narrative: &str) {
+    fn check_in_pieces(mode: ReplyMode, reply: &str, narrative: &str) {
         let bounds: Vec<usize> = reply.char_indices().map(|(at, _)| at).chain([reply.len()]).collect();
         for size in [1, 2, 3, 7, 1000] {
             let mut partial = Partial::new(mode);
@@ -194,9 +194,9 @@ mod tests {
 
     #[test]
     fn what_is_shown_adds_up_to_the_narrative() {
-        told(ReplyMode::Native, "  The door opens.\r\n\n A cat, é!  ", "The door opens.\n\n A cat, é!");
-        told(ReplyMode::Native, "<think>Hm < hm</think>\n\nYes.", "Yes.");
-        told(ReplyMode::Native, "<this> is text", "<this> is text");
+        check_in_pieces(ReplyMode::Native, "  The door opens.\r\n\n A cat, é!  ", "The door opens.\n\n A cat, é!");
+        check_in_pieces(ReplyMode::Native, "<think>Hm < hm</think>\n\nYes.", "Yes.");
+        check_in_pieces(ReplyMode::Native, "<this> is text", "<this> is text");
         for reply in [
             "<response><narrative>Bob &amp; Ann nod &#8212; twice.\n\nThen & there &lt;</narrative><tools>[]</tools></response>",
             "<response>\n<NARRATIVE> He smiles. </NARRATIVE></response>",
@@ -206,7 +206,7 @@ mod tests {
             "Just prose.",
             "{\"narrative\":\"In JSON.\",\"tools\":[]}",
         ] {
-            told(ReplyMode::Xml, reply, &parse_text(reply).narrative);
+            check_in_pieces(ReplyMode::Xml, reply, &parse_text(reply).narrative);
         }
     }
 

@@ -6,7 +6,7 @@ use askama::Template;
 use uuid::Uuid;
 
 use super::{Editor, Frame, Tab};
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Error, Result};
 use edge::{
     passwords,
@@ -38,14 +38,14 @@ struct AccountPage<'a> {
     codes: Vec<String>,
     sessions: Vec<SignedIn>,
 }
-shown!(AccountPage<'a>: as_main);
+render_blocks!(AccountPage<'a>: as_main);
 
 /// The page, perhaps with recovery codes, which are shown only once.
-pub(super) async fn shown_with(editor: &Editor, wrong: Wrong<'_>, codes: Vec<String>) -> Result<HttpResponse> {
+pub(super) async fn show_page(editor: &Editor, wrong: Wrong<'_>, codes: Vec<String>) -> Result<HttpResponse> {
     let factor = second_factor::own(&editor.app.pool, &editor.secret).await?;
     let pending = match (&factor.sealed, &factor.pending) {
         (None, Some(sealed)) => {
-            Some(second_factor::shown(&editor.app.secrets, factor.user, sealed, &editor.user.email)?)
+            Some(second_factor::setup_details(&editor.app.secrets, factor.user, sealed, &editor.user.email)?)
         }
         _ => None,
     };
@@ -66,7 +66,7 @@ pub(super) async fn shown_with(editor: &Editor, wrong: Wrong<'_>, codes: Vec<Str
 
 /// The page.
 pub async fn page(editor: Editor) -> Result<HttpResponse> {
-    shown_with(&editor, Wrong::Nothing, Vec::new()).await
+    show_page(&editor, Wrong::Nothing, Vec::new()).await
 }
 
 /// Whether the signed-in user knows their password. Wrong attempts are slowed down as in the sign-in form.
@@ -88,24 +88,24 @@ pub async fn set_password(editor: Editor) -> Result<HttpResponse> {
     let (old, new) = (editor.form.text("password").to_owned(), editor.form.text("new_password"));
     if new != editor.form.text("again") {
         let wrong = Wrong::Password("The two new passwords differ.".to_owned());
-        return shown_with(&editor, wrong, Vec::new()).await;
+        return show_page(&editor, wrong, Vec::new()).await;
     }
     if let Err(error) = passwords::check("/new_password", new, &editor.user.email) {
         let why = error.errors.first().map_or_else(|| error.detail.clone(), |e| e.message.clone());
-        return shown_with(&editor, Wrong::Password(why), Vec::new()).await;
+        return show_page(&editor, Wrong::Password(why), Vec::new()).await;
     }
     if !knows_password(&editor, old).await? {
-        return shown_with(&editor, Wrong::Password("The old password is wrong.".to_owned()), Vec::new()).await;
+        return show_page(&editor, Wrong::Password("The old password is wrong.".to_owned()), Vec::new()).await;
     }
     let hash = editor.app.passwords.hash(new.to_owned()).await?;
     sessions::set_own_password(&editor.app.pool, &editor.secret, &hash).await?;
-    Ok(editor.done("/admin/account", "The password was changed, and you are signed out everywhere else."))
+    Ok(editor.redirect("/admin/account", "The password was changed, and you are signed out everywhere else."))
 }
 
 /// Ends one of the user's sessions.
 pub async fn end_session(editor: Editor) -> Result<HttpResponse> {
     sessions::end_named(&editor.app.pool, &editor.secret, editor.form.text("session")).await?;
-    Ok(editor.done("/admin/account", "The session was ended."))
+    Ok(editor.redirect("/admin/account", "The session was ended."))
 }
 
 #[derive(Template)]
@@ -115,7 +115,7 @@ struct TenantsPage {
     choices: Vec<Choice>,
     current: Uuid,
 }
-shown!(TenantsPage: as_main);
+render_blocks!(TenantsPage: as_main);
 
 /// The tenants that the user belongs to.
 pub async fn tenants(editor: Editor) -> Result<HttpResponse> {
@@ -128,5 +128,5 @@ pub async fn tenants(editor: Editor) -> Result<HttpResponse> {
 pub async fn choose(editor: Editor) -> Result<HttpResponse> {
     let tenant = Uuid::try_parse(editor.form.text("tenant")).map_err(|_| Error::not_found("tenant"))?;
     sessions::choose(&editor.app.pool, &editor.secret, tenant).await?;
-    Ok(editor.done("/admin/campaigns", "You switched to another tenant."))
+    Ok(editor.redirect("/admin/campaigns", "You switched to another tenant."))
 }

@@ -4,7 +4,7 @@
 use askama::Template;
 
 use super::{Frame, in_the_way::InTheWay};
-use crate::shown;
+use crate::render_blocks;
 
 #[derive(Template)]
 #[template(path = "admin/ask.html", blocks = ["main"])]
@@ -32,4 +32,4 @@ pub(super) struct AskPage {
     /// Whether the user may choose to include forks.
     pub(super) forks: bool,
 }
-shown!(AskPage: as_main);
+render_blocks!(AskPage: as_main);

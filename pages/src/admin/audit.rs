@@ -7,10 +7,10 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use super::{Frame, InCampaign, Tab, list::moment, words};
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Code, Error, Result};
 use edge::http::paging;
-use world::audit::{self, Entry, Filter};
+use world::audit::{self, AuditEntry, Filter};
 
 const TABLES: &[&str] =
     &["campaign", "character", "encounter", "lore", "memory", "message", "npc", "owner", "scene", "session"];
@@ -30,11 +30,11 @@ struct AuditPage {
     filter: Filter,
     row: String,
     actor: String,
-    entries: Vec<(Entry, String)>,
+    entries: Vec<(AuditEntry, String)>,
     /// The link to older entries.
     further: Option<String>,
 }
-shown!(AuditPage: as_main, "rows" => as_rows);
+render_blocks!(AuditPage: as_main, "rows" => as_rows);
 
 impl AuditPage {
     fn is(&self, chosen: &Option<String>, value: &str) -> bool {
@@ -50,7 +50,7 @@ impl AuditPage {
     }
 
     fn cut(&self, value: &Value) -> String {
-        let whole = words::shown(value);
+        let whole = words::display_text(value);
         match whole.char_indices().nth(CHARS_MAX) {
             None => whole,
             Some((end, _)) => format!("{}…", whole.get(..end).unwrap_or_default()),
@@ -66,7 +66,7 @@ impl AuditPage {
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let mut given = paging::parameters(at.request.query_string())?;
     given.retain(|_, value| !value.trim().is_empty());
-    let known = |name: &str, words: &[&str]| given.get(name).filter(|value| words.contains(&value.as_str())).cloned();
+    let one_of = |name: &str, words: &[&str]| given.get(name).filter(|value| words.contains(&value.as_str())).cloned();
     let id = |name: &str| match given.get(name) {
         None => Ok(None),
         Some(text) => {
@@ -75,9 +75,9 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         }
     };
     let filter = Filter {
-        table: known("table", TABLES),
-        origin: known("origin", ORIGINS),
-        op: known("op", OPS),
+        table: one_of("table", TABLES),
+        origin: one_of("origin", ORIGINS),
+        op: one_of("op", OPS),
         row: id("row")?,
         actor: id("actor")?,
         turn: id("turn")?,

@@ -14,9 +14,9 @@ use super::{
     list::moment,
     saving::{Saved, Saving},
     see,
-    world_form::{FormPage, form_id, once, whole},
+    world_form::{FormPage, decision, form_id, once, pending, whole},
 };
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Code, Error, Result};
 use edge::{
     caller::Scope,
@@ -28,7 +28,16 @@ use edge::{
         resource::{self, Ref},
     },
 };
-use world::campaigns::Campaigns;
+use world::campaigns::{Campaigns, models};
+
+/// The names of all settings, as `world::campaigns::settings` knows them.
+const SETTINGS: &str = "Known settings: models (the model profile for each task), clean_answers (what is removed from the texts of \
+    models: markup, player_lines, role_prefixes, unfinished_sentences), planner_commands, prompt_budgets, prompt_templates (which sections a prompt has, for npc, owner and gm), \
+    memories_about_others, gm_encounters, tool_prices. For reactions: significance_scores (what a type of action counts \
+    for), immediate_threshold (a single action with this score is \
+    enough), reaction_cooldown_seconds, reactions_per_day, reply_expires_seconds (how long a reply waits for its player), \
+    reply_reverts (whether a reply that nobody heard is undone), automatic_actions (what counts without a report of a \
+    frontend).";
 
 const GROUPS: &[Group] = &[
     Group {
@@ -40,18 +49,17 @@ const GROUPS: &[Group] = &[
             Field::new("/game_time", "Game time", Kind::Line)
                 .hint("As you would say it, such as: first evening of the autumn fair."),
             Field::new("/description", "Description", Kind::Text { rows: 5 })
-                .hint("Every prompt of the campaign begins with this text."),
+                .hint("Game masters of sessions read this text."),
+            Field::new("/instructions", "Instructions for all models", Kind::Text { rows: 5 }).hint(
+                "Tone, style, length, language, lines and veils. Every model of the campaign follows them, as far as the \
+                 server's own rules allow.",
+            ),
         ],
     },
     Group {
         title: "Settings and other programs",
         is_folded: true,
-        fields: &[
-            Field::new("/settings", "Settings", Kind::Json { rows: 5 })
-                .hint("Known settings: planner_commands, prompt_budgets, memories_about_others, gm_encounters."),
-            EXTERNAL_REF,
-            EXTENSIONS,
-        ],
+        fields: &[Field::new("/settings", "Settings", Kind::Json { rows: 5 }).hint(SETTINGS), EXTERNAL_REF, EXTENSIONS],
     },
 ];
 
@@ -63,7 +71,7 @@ struct CampaignsPage {
     campaigns: Vec<Card>,
     next: Option<String>,
 }
-shown!(CampaignsPage: as_main, "rows" => as_rows);
+render_blocks!(CampaignsPage: as_main, "rows" => as_rows);
 
 struct Card {
     path: String,
@@ -117,9 +125,13 @@ fn new_page(editor: &Editor, form_id: String, texts: &Texts, errors: &Errors) ->
         form_id: Some(form_id),
         delete_path: None,
         erase_path: None,
+        reactions_path: None,
         slug: None,
         form: FormView::new(GROUPS, texts, errors, None, false),
         is_conflict: false,
+        pending: Vec::new(),
+        pending_path: String::new(),
+        actors_path: None,
     }
 }
 
@@ -132,18 +144,19 @@ pub async fn new(editor: Editor) -> Result<HttpResponse> {
 pub async fn create(editor: Editor) -> Result<HttpResponse> {
     let texts = form::texts_sent(GROUPS, &editor.form);
     let form_id = form_id(&editor);
-    let again = |errors: &Errors| editor.show_again(&new_page(&editor, form_id.clone(), &texts, errors));
+    let show_again = |errors: &Errors| editor.show_again(&new_page(&editor, form_id.clone(), &texts, errors));
     let value = match whole(GROUPS, &texts, json!({})) {
         Ok(value) => value,
-        Err(errors) => return again(&errors),
+        Err(errors) => return show_again(&errors),
     };
     let made = async {
+        models::check(&editor.app, &editor.caller, value.pointer("/settings/models")).await?;
         let body = Body { value: typed(value)?, idempotency: once(&editor, &form_id, &texts) };
         resource::create::<Campaigns>(&editor.app, &editor.caller, None, "/admin/c", body).await
     };
     match made.await {
-        Ok(reply) => Ok(editor.done(&path_of(&reply)?, "The campaign was created.")),
-        Err(error) => again(&Errors::of(GROUPS, error)?),
+        Ok(reply) => Ok(editor.redirect(&path_of(&reply)?, "The campaign was created.")),
+        Err(error) => show_again(&Errors::of(GROUPS, error)?),
     }
 }
 
@@ -164,9 +177,15 @@ fn edit_page(at: &InCampaign, version: i64, form: FormView, is_conflict: bool) -
         form_id: None,
         delete_path: at.may(Scope::Write).then(|| at.url("delete")),
         erase_path: None,
+        reactions_path: None,
         slug: Some(at.campaign.slug.clone()),
         form,
         is_conflict,
+        pending: serde_json::to_value(&at.campaign.pending_instructions)
+            .map(|draft| pending(&json!({ "pending_instructions": draft })))
+            .unwrap_or_default(),
+        pending_path: at.url("instructions"),
+        actors_path: None,
     }
 }
 
@@ -182,11 +201,12 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     let id = at.campaign.id.0.to_string();
     let row = resource::view::<Campaigns>(at.campaign.clone(), &at.caller)?;
     let write = async |expected: Expected, patch: Value| {
+        models::check(&at.app, &at.caller, patch.pointer("/settings/models")).await?;
         resource::change::<Campaigns>(&at.app, &at.caller, &expected, None, &id, patch).await
     };
     match saving.over((at.campaign.version, &row), Value::Null, write).await? {
-        Saved::Done(Some(reply)) => Ok(at.done(&path_of(&reply)?, "The campaign was saved.")),
-        Saved::Done(None) => Ok(at.done(&at.url(""), "The campaign was saved.")),
+        Saved::Done(Some(reply)) => Ok(at.redirect(&path_of(&reply)?, "The campaign was saved.")),
+        Saved::Done(None) => Ok(at.redirect(&at.url(""), "The campaign was saved.")),
         Saved::Wrong(errors) => {
             let form = FormView::over(GROUPS, &row, &saving.texts, &errors, false);
             at.show_again(&edit_page(&at, at.campaign.version, form, false))
@@ -199,6 +219,17 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
             at.show_with(StatusCode::CONFLICT, &edit_page(&at, version, form, true))
         }
     }
+}
+
+/// Accepts the campaign's draft or throws it away.
+pub async fn decide(at: InCampaign) -> Result<HttpResponse> {
+    let id = at.campaign.id.0.to_string();
+    let row = resource::view::<Campaigns>(at.campaign.clone(), &at.caller)?;
+    let decided = decision(&at, &row, async |expected: Expected, patch: Value| {
+        resource::change::<Campaigns>(&at.app, &at.caller, &expected, None, &id, patch).await
+    });
+    let notice = decided.await?;
+    Ok(at.redirect(&at.url("edit"), &notice))
 }
 
 fn delete_page(at: &InCampaign, problem: Option<String>) -> AskPage {
@@ -234,7 +265,7 @@ pub async fn delete(at: InCampaign) -> Result<HttpResponse> {
     let expected = Expected::version(at.form.version().unwrap_or(0));
     let id = at.campaign.id.0.to_string();
     match resource::remove::<Campaigns>(&at.app, &at.caller, &expected, None, &id).await {
-        Ok(_) => Ok(at.done("/admin/campaigns", &format!("The campaign {} was deleted.", at.campaign.name))),
+        Ok(_) => Ok(at.redirect("/admin/campaigns", &format!("The campaign {} was deleted.", at.campaign.name))),
         Err(error) if matches!(error.code, Code::PreconditionFailed | Code::Referenced | Code::Conflict) => {
             at.show_with(StatusCode::CONFLICT, &delete_page(&at, Some(error.detail.clone())))
         }

@@ -15,9 +15,9 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use entity::campaign;
 
 use super::{
-    asked_for, frame,
-    frame::{Frame, Shown, Tab},
-    html, is_htmx, kept, see,
+    find_page, frame,
+    frame::{Frame, RenderBlocks, Tab},
+    html, is_htmx, pending_form, see,
     submitted::Submitted,
 };
 use ai::planner::state::PlannerState;
@@ -93,7 +93,7 @@ impl FromRequest for InCampaign {
 
 impl Editor {
     async fn prove(request: HttpRequest, payload: &mut Payload) -> Result<Self> {
-        let page = request.match_pattern().and_then(|pattern| asked_for(request.method().as_str(), &pattern));
+        let page = request.match_pattern().and_then(|pattern| find_page(request.method().as_str(), &pattern));
         let page = page.ok_or_else(|| Error::not_found("page"))?;
         // No name contains a NUL character, and PostgreSQL does not accept one in a query.
         if request.uri().path().contains("%00") {
@@ -101,7 +101,7 @@ impl Editor {
         }
         let app = app_of(&request)?;
         let Some((secret, user)) = who(&app, &request).await? else {
-            kept::leave(&request, payload).await;
+            pending_form::leave(&request, payload).await;
             return Err(Error::new(Code::Unauthenticated, "Sign in."));
         };
         let nowhere =
@@ -167,7 +167,7 @@ impl Editor {
     ///
     /// # Errors
     /// `internal` if it cannot be rendered.
-    pub fn show(&self, page: &impl Shown) -> Result<HttpResponse> {
+    pub fn show(&self, page: &impl RenderBlocks) -> Result<HttpResponse> {
         self.show_with(StatusCode::OK, page)
     }
 
@@ -175,7 +175,7 @@ impl Editor {
     ///
     /// # Errors
     /// `internal` if it cannot be rendered.
-    pub fn show_again(&self, page: &impl Shown) -> Result<HttpResponse> {
+    pub fn show_again(&self, page: &impl RenderBlocks) -> Result<HttpResponse> {
         self.show_with(StatusCode::UNPROCESSABLE_ENTITY, page)
     }
 
@@ -183,7 +183,7 @@ impl Editor {
     ///
     /// # Errors
     /// `internal` if it cannot be rendered.
-    pub fn show_with(&self, status: StatusCode, page: &impl Shown) -> Result<HttpResponse> {
+    pub fn show_with(&self, status: StatusCode, page: &impl RenderBlocks) -> Result<HttpResponse> {
         if is_htmx(&self.request) {
             let target = self.request.headers().get("hx-target").and_then(|v| v.to_str().ok()).unwrap_or_default();
             return Ok(html(status, page.block(target).map_err(Error::internal)?));
@@ -207,7 +207,7 @@ impl Editor {
 
     /// Redirects the browser, with a message about what was done.
     #[must_use]
-    pub fn done(&self, path: &str, message: &str) -> HttpResponse {
+    pub fn redirect(&self, path: &str, message: &str) -> HttpResponse {
         let mut answer = if is_htmx(&self.request) {
             HttpResponse::Ok()
                 .insert_header(("hx-redirect", path))

@@ -5,7 +5,7 @@ use askama::Template;
 use serde_json::Value;
 
 use super::{Frame, InCampaign, Tab, list::ListPage, words};
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Error, Result};
 use edge::http::{paging::Page, resource};
 use world::encounters::{self, EncounterFilter, Encounters};
@@ -46,7 +46,7 @@ struct EncounterPage {
     round: i64,
     fighters: Vec<Fighter>,
 }
-shown!(EncounterPage: as_main);
+render_blocks!(EncounterPage: as_main);
 
 struct Fighter {
     name: String,
@@ -66,11 +66,11 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let view = encounters::veil::seen_by(&tx, at.campaign.id.0, id, &at.caller).await?;
     let current = &view["current_participant_id"];
     let fighters = view["participants"].as_array().into_iter().flatten().map(|p| Fighter {
-        name: words::shown(&p["name"]),
-        initiative: words::shown(&p["initiative"]),
-        hp: format!("{} of {}", words::shown(&p["hp"]), words::shown(&p["max_hp"])),
-        armor_class: words::shown(&p["armor_class"]),
-        status: words::shown(&p["status"]),
+        name: words::display_text(&p["name"]),
+        initiative: words::display_text(&p["initiative"]),
+        hp: format!("{} of {}", words::display_text(&p["hp"]), words::display_text(&p["max_hp"])),
+        armor_class: words::display_text(&p["armor_class"]),
+        status: words::display_text(&p["status"]),
         conditions: p["conditions"]
             .as_array()
             .into_iter()
@@ -81,13 +81,13 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         is_enemy: p["is_enemy"] == Value::Bool(true),
         has_turn: !current.is_null() && &p["id"] == current,
     });
-    let name = words::shown(&view["name"]);
+    let name = words::display_text(&view["name"]);
     let name = if name.is_empty() { "A fight".to_owned() } else { name };
     at.show(&EncounterPage {
         frame: at.frame(&name, Tab::Encounters),
         back: at.url("encounters"),
         name,
-        status: words::shown(&view["status"]),
+        status: words::display_text(&view["status"]),
         round: view["round"].as_i64().unwrap_or(0),
         fighters: fighters.collect(),
     })

@@ -19,7 +19,7 @@ use world::{
 };
 
 /// The message after the erasure has begun.
-fn told(reply: &Reply, name: &str) -> String {
+fn begun_message(reply: &Reply, name: &str) -> String {
     if reply.status == 204 {
         format!("{name} was erased.")
     } else {
@@ -31,7 +31,7 @@ fn expected(editor: &Editor) -> Expected {
     Expected::version(editor.form.version().unwrap_or(0))
 }
 
-fn asked(editor: &Editor) -> EraseParams {
+fn erase_params(editor: &Editor) -> EraseParams {
     EraseParams { erase: true, forks: editor.form.text("forks") == "on", also: None }
 }
 
@@ -78,8 +78,8 @@ pub async fn erase_character(at: InCampaign) -> Result<HttpResponse> {
         return at.show_again(&character_page(&at, &row, Some(problem)));
     }
     let (c, x) = (at.campaign_id(), row.id.0.to_string());
-    match service::character(&at.app, &at.caller, &expected(&at), (&c, &x), &asked(&at)).await {
-        Ok(reply) => Ok(at.done(&at.url("characters"), &told(&reply, "The character"))),
+    match service::character(&at.app, &at.caller, &expected(&at), (&c, &x), &erase_params(&at)).await {
+        Ok(reply) => Ok(at.redirect(&at.url("characters"), &begun_message(&reply, "The character"))),
         Err(error) if refused(error.code) => {
             at.show_with(StatusCode::CONFLICT, &character_page(&at, &row, Some(error.detail.clone())))
         }
@@ -120,8 +120,10 @@ pub async fn erase_user(editor: Editor) -> Result<HttpResponse> {
         let problem = format!("Type {} to erase them.", user.email);
         return editor.show_again(&user_page(&editor, &user, Some(problem)));
     }
-    match service::user(&editor.app, &editor.caller, &expected(&editor), &user.id.to_string(), &asked(&editor)).await {
-        Ok(reply) => Ok(editor.done("/admin/users", &told(&reply, "The user"))),
+    match service::user(&editor.app, &editor.caller, &expected(&editor), &user.id.to_string(), &erase_params(&editor))
+        .await
+    {
+        Ok(reply) => Ok(editor.redirect("/admin/users", &begun_message(&reply, "The user"))),
         Err(error) if refused(error.code) => {
             editor.show_with(StatusCode::CONFLICT, &user_page(&editor, &user, Some(error.detail.clone())))
         }

@@ -2,16 +2,12 @@
 
 use actix_web::{HttpResponse, http::StatusCode, web};
 use askama::Template;
-use db::tenancy;
+use db::tenancy::{self, TenantTx};
 use uuid::Uuid;
 
 use super::{Frame, InCampaign, Tab, submitted::Upload};
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Code, Error, Result};
-use db::{
-    retry::{self, BRIEF},
-    tenancy::TenantTx,
-};
 use edge::{
     caller::Scope,
     http::{paging::Page, reply::attachment, resource},
@@ -23,7 +19,7 @@ use world::{
         lorebook::Lorebook,
         out, pending, pieces,
         report::{FieldReport, Outcome, Report},
-        service,
+        service::{self, ImportFile, ImportFormat},
     },
     npcs::{NpcFilter, Npcs},
 };
@@ -37,7 +33,7 @@ struct ExchangePage {
     npcs: Vec<(String, String)>,
     problem: Option<String>,
 }
-shown!(ExchangePage: as_main);
+render_blocks!(ExchangePage: as_main);
 
 async fn form(at: &InCampaign, problem: Option<String>) -> Result<ExchangePage> {
     let tx = at.read().await?;
@@ -76,7 +72,7 @@ struct ReportPage {
     /// How many rows the page names.
     shown: usize,
 }
-shown!(ReportPage: as_main);
+render_blocks!(ReportPage: as_main);
 
 /// The most rows that the report's page names.
 const ROWS_SHOWN: usize = 200;
@@ -125,10 +121,8 @@ pub async fn look(at: InCampaign) -> Result<HttpResponse> {
 }
 
 async fn try_look(at: &InCampaign, name: &str, bytes: &web::Bytes) -> Result<ReportPage> {
-    let ready = read(at, name, bytes.clone()).await?;
-    let tx = service::open(&at.app.pool, &at.caller).await?;
-    let report = service::import(&tx, &at.caller, ready, true).await?;
-    drop(tx);
+    let file = import_file(at, name, bytes.clone(), true);
+    let report = service::import(&at.app.pool, &at.caller, &file, async |import| import.write().await).await?;
     let name = name.chars().filter(|c| !c.is_control()).take(200).collect::<String>();
     let keep = async |tx: &TenantTx| pending::keep(tx, at.user.id, at.campaign.id.0, &name, bytes).await;
     let pending = tenancy::write(&at.app.pool, at.caller.actor(), keep).await?;
@@ -149,31 +143,23 @@ async fn try_look(at: &InCampaign, name: &str, bytes: &web::Bytes) -> Result<Rep
     })
 }
 
-/// Reads a file of any format that we can import.
-async fn read(at: &InCampaign, name: &str, bytes: web::Bytes) -> Result<service::Ready> {
+/// A file of any format that we can import.
+fn import_file(at: &InCampaign, name: &str, bytes: web::Bytes, is_dry_run: bool) -> ImportFile {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
-    let wanted = service::Wanted::Any { campaign: at.campaign.slug.clone(), file: Some(stem) };
-    let ready = service::read(wanted, bytes).await?;
-    if ready.is_campaign() {
-        at.caller.needs(Scope::Gm, "A campaign document")?;
-    }
-    Ok(ready)
+    let format = ImportFormat::Any { campaign: at.campaign.slug.clone(), file: Some(stem) };
+    ImportFile { format, bytes, is_dry_run }
 }
 
-/// Imports the previewed file. The file is parsed before the transaction begins.
+/// Imports the previewed file.
 pub async fn confirm(at: InCampaign) -> Result<HttpResponse> {
     let id = Uuid::try_parse(at.form.text("pending")).map_err(|_| Error::not_found("file"))?;
     let tx = at.read().await?;
     let (name, bytes) = pending::read(&tx, at.user.id, at.campaign.id.0, id).await?;
     drop(tx);
-    let bytes = web::Bytes::from(bytes);
-    let work = retry::repeat(BRIEF, async || {
-        let ready = read(&at, &name, bytes.clone()).await?;
-        let tx = service::open(&at.app.pool, &at.caller).await?;
-        pending::take(&tx, at.user.id, id).await?;
-        let report = service::import(&tx, &at.caller, ready, false).await.map_err(|error| error.of_derived_slug())?;
-        tx.commit().await?;
-        Ok(report)
+    let file = import_file(&at, &name, bytes.into(), false);
+    let work = service::import(&at.app.pool, &at.caller, &file, async |import| {
+        pending::take(import.tx, at.user.id, id).await?;
+        import.write().await
     });
     let report = work.await?;
     let counts = report.counts;
@@ -187,7 +173,7 @@ pub async fn confirm(at: InCampaign) -> Result<HttpResponse> {
         Some(npc) => at.url(&format!("npcs/{}", npc.id.map_or_else(|| npc.slug.clone(), |id| id.to_string()))),
         None => at.url("lore?sort=-created_at"),
     };
-    Ok(at.done(&to, &message))
+    Ok(at.redirect(&to, &message))
 }
 
 /// Downloads the whole campaign.

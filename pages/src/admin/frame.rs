@@ -28,10 +28,13 @@ pub enum Tab {
     Scenes,
     Encounters,
     Turns,
+    Reactions,
+    Rehearsal,
     PromptLab,
     Exchange,
     Audit,
     Keys,
+    Models,
     Users,
     Usage,
     Settings,
@@ -48,6 +51,8 @@ const CAMPAIGN_TABS: &[(Tab, &str, &str, Scope)] = &[
     (Tab::Scenes, "Scenes", "scenes", Scope::Read),
     (Tab::Encounters, "Encounters", "encounters", Scope::Read),
     (Tab::Turns, "Turns", "turns", Scope::Read),
+    (Tab::Reactions, "Reactions", "reactions", Scope::Gm),
+    (Tab::Rehearsal, "Rehearsal", "rehearsal", Scope::Gm),
     (Tab::PromptLab, "Prompt lab", "lab", Scope::Gm),
     (Tab::Exchange, "Import, export", "exchange", Scope::Read),
     (Tab::Audit, "Audit", "audit", Scope::Admin),
@@ -56,6 +61,7 @@ const CAMPAIGN_TABS: &[(Tab, &str, &str, Scope)] = &[
 /// The items of a tenant.
 const TENANT_TABS: &[(Tab, &str, &str, Scope)] = &[
     (Tab::Campaigns, "Campaigns", "/admin/campaigns", Scope::Read),
+    (Tab::Models, "Models", "/admin/models", Scope::Admin),
     (Tab::Keys, "API keys", "/admin/keys", Scope::Admin),
     (Tab::Users, "Users", "/admin/users", Scope::Admin),
     (Tab::Usage, "Usage", "/admin/usage", Scope::Admin),
@@ -140,8 +146,8 @@ impl Frame {
     }
 }
 
-/// A page that can be rendered as a whole or by block. [`crate::shown!`] implements it.
-pub trait Shown: Template {
+/// A page that can be rendered as a whole or by block. [`crate::render_blocks!`] implements it.
+pub trait RenderBlocks: Template {
     /// The block with the id of htmx's target element; `main` for all other targets.
     ///
     /// # Errors
@@ -149,11 +155,11 @@ pub trait Shown: Template {
     fn block(&self, target: &str) -> askama::Result<String>;
 }
 
-/// `shown!(ThingsPage: as_main, "rows" => as_rows)`: the default block, and the blocks that htmx can ask for by id.
+/// `render_blocks!(ThingsPage: as_main, "rows" => as_rows)`: the default block, and the blocks that htmx can ask for by id.
 #[macro_export]
-macro_rules! shown {
+macro_rules! render_blocks {
     ($page:ident $(<$lifetime:lifetime>)?: $main:ident $(, $id:literal => $block:ident)*) => {
-        impl $(<$lifetime>)? $crate::admin::Shown for $page $(<$lifetime>)? {
+        impl $(<$lifetime>)? $crate::admin::RenderBlocks for $page $(<$lifetime>)? {
             fn block(&self, target: &str) -> askama::Result<String> {
                 use askama::Template as _;
                 match target {

@@ -15,7 +15,7 @@ use super::{
     words,
     world_form::World,
 };
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{
@@ -57,7 +57,7 @@ struct HistoryPage {
     pruned: bool,
     may_write: bool,
 }
-shown!(HistoryPage: as_main);
+render_blocks!(HistoryPage: as_main);
 
 /// The row that the history is about.
 pub struct Of<'a> {
@@ -81,14 +81,14 @@ pub async fn page<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let row = resource::find::<W>(&tx, &at.caller, Some(&campaign), &Ref::parse(at.path("x"))).await?;
     let Stamp { id, label, version, .. } = W::stamp(&row);
     let of = Of { tab: W::TAB, many: W::MANY, list: at.url(W::PATH), table: W::TABLE, id, label, version };
-    shown_of(&at, tx, of).await
+    show_history(&at, tx, of).await
 }
 
 /// The history of any row.
 ///
 /// # Errors
 /// `gone`.
-pub async fn shown_of(at: &InCampaign, tx: TenantTx, of: Of<'_>) -> Result<HttpResponse> {
+pub async fn show_history(at: &InCampaign, tx: TenantTx, of: Of<'_>) -> Result<HttpResponse> {
     let before = given(at.request.query_string(), "before").parse().ok();
     let found =
         revisions::page(&tx, at.campaign.id.0, of.table, of.id, &RevisionParams { limit: ROWS, before }).await?;
@@ -99,7 +99,7 @@ pub async fn shown_of(at: &InCampaign, tx: TenantTx, of: Of<'_>) -> Result<HttpR
     let rows = web::block(move || {
         let differ = Differ::begun(Instant::now());
         let revisions = found.items.into_iter().enumerate();
-        revisions.map(|(i, revision)| shown_row(&turns, revision, differ, is_first && i == 0)).collect()
+        revisions.map(|(i, revision)| revision_row(&turns, revision, differ, is_first && i == 0)).collect()
     });
     at.show(&HistoryPage {
         frame: at.frame(&format!("History of {}", of.label), of.tab),
@@ -124,7 +124,7 @@ struct DeletedPage {
     rows: Vec<Deleted>,
     may_restore: bool,
 }
-shown!(DeletedPage: as_main);
+render_blocks!(DeletedPage: as_main);
 
 /// GET of the most recently deleted rows of a kind.
 ///
@@ -132,14 +132,14 @@ shown!(DeletedPage: as_main);
 /// Database errors.
 pub async fn deleted<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let rows = revisions::deleted(&at.read().await?, at.campaign.id.0, (W::TABLE, W::LABEL), DELETED_MAX).await?;
-    shown_deleted(&at, (W::TAB, W::MANY, W::PATH), rows)
+    show_deleted(&at, (W::TAB, W::MANY, W::PATH), rows)
 }
 
 /// The same for any kind: its tab, its name, and the word in its path.
 ///
 /// # Errors
 /// `internal`.
-pub fn shown_deleted(
+pub fn show_deleted(
     at: &InCampaign,
     (tab, many, path): (Tab, &'static str, &str),
     rows: Vec<Deleted>,
@@ -148,11 +148,11 @@ pub fn shown_deleted(
     at.show(&DeletedPage { frame, many, list: at.url(path), rows, may_restore: at.may(Scope::Write) })
 }
 
-fn shown_row(turns: &str, revision: Revision, differ: Differ, is_present: bool) -> Row {
+fn revision_row(turns: &str, revision: Revision, differ: Differ, is_present: bool) -> Row {
     let name = revision.actor_name.unwrap_or_else(|| "Somebody".to_owned());
     let (who, what) = match (revision.op.as_str(), revision.origin.as_str()) {
         ("insert", "import") => (name, "imported it"),
-        ("insert", "fork") => (name, "created it, by a fork"),
+        ("insert", "fork") => (name, "created it by forking"),
         ("insert", "turn") => ("The AI".to_owned(), "created it"),
         ("delete", "turn") => ("The AI".to_owned(), "deleted it"),
         (_, "turn") => ("The AI".to_owned(), "changed it"),
@@ -160,11 +160,11 @@ fn shown_row(turns: &str, revision: Revision, differ: Differ, is_present: bool) 
         (_, "revert") => (name, "reverted a change"),
         ("insert", _) => (name, "created it"),
         ("delete", _) => (name, "deleted it"),
-        (_, "import") => (name, "changed it, by an import"),
+        (_, "import") => (name, "changed it by importing"),
         _ => (name, "changed it"),
     };
     let text = |of: &Option<serde_json::Map<String, Value>>, name: &str| {
-        of.as_ref().and_then(|members| members.get(name)).map(words::shown_at_length).unwrap_or_default()
+        of.as_ref().and_then(|members| members.get(name)).map(words::display_multiline).unwrap_or_default()
     };
     // A new or deleted row would list all of its content; the page only shows changes.
     let fields = match revision.op.as_str() {
@@ -204,7 +204,7 @@ struct StuckPage {
     /// Addresses and their labels.
     ways: Vec<(String, String)>,
 }
-shown!(StuckPage: as_main);
+render_blocks!(StuckPage: as_main);
 
 /// The page that tells why a row cannot be restored, and where to go next.
 ///
@@ -244,12 +244,18 @@ pub async fn restore<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let expected = at.form.version().map_or_else(|| Expected::version(0), Expected::version);
     let c = at.campaign.id.0.to_string();
     match revisions::restore::<W>(&at.app, &at.caller, &expected, (&c, &x, seq), None).await {
-        Ok(_) => Ok(at.done(&format!("{}/{x}", at.url(W::PATH)), "It was restored.")),
+        Ok(_) => Ok(at.redirect(&format!("{}/{x}", at.url(W::PATH)), "It was restored.")),
         Err(error) if error.code == Code::SlugTaken => slug_taken::<W>(&at, &x, seq).await,
-        Err(error) if error.code == Code::PreconditionFailed => Err(Error::new(
-            Code::PreconditionFailed,
-            "Somebody changed this after you opened the history. Go back, reload the history, and try again.",
-        )),
-        Err(error) => Err(error),
+        Err(error) => Err(came_late(error)),
     }
+}
+
+/// The error of a restore, with what to do if somebody changed the row meanwhile.
+#[must_use]
+pub fn came_late(error: Error) -> Error {
+    if error.code != Code::PreconditionFailed {
+        return error;
+    }
+    let detail = "Somebody changed this after you opened the history. Go back, reload the history, and try again.";
+    Error::new(Code::PreconditionFailed, detail)
 }

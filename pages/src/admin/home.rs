@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use askama::Template;
 
 use super::{Frame, InCampaign, Tab};
-use crate::shown;
+use crate::render_blocks;
 use base::error::Result;
 use world::campaigns::overview;
 
@@ -16,7 +16,7 @@ struct HomePage {
     game_time: Option<String>,
     counts: Vec<Count>,
 }
-shown!(HomePage: as_main);
+render_blocks!(HomePage: as_main);
 
 struct Count {
     label: &'static str,

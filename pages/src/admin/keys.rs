@@ -11,7 +11,7 @@ use super::{
     ask::AskPage,
     world_form::{form_id, once},
 };
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{
@@ -37,7 +37,7 @@ struct KeysPage {
     /// A key that was just created.
     made: Option<String>,
 }
-shown!(KeysPage: as_main);
+render_blocks!(KeysPage: as_main);
 
 /// What a scope allows.
 fn meaning(scope: Scope) -> &'static str {
@@ -88,7 +88,7 @@ pub async fn list(editor: Editor) -> Result<HttpResponse> {
     editor.show(&keys_page(&editor, None, None).await?)
 }
 
-fn wanted(editor: &Editor) -> Result<KeyInput> {
+fn key_input(editor: &Editor) -> Result<KeyInput> {
     let scopes: BTreeSet<Scope> = editor.form.all("scope").filter_map(Scope::parse).collect();
     if scopes.is_empty() {
         return Err(Error::invalid("/scopes", "required", "Choose at least one scope."));
@@ -108,13 +108,13 @@ fn wanted(editor: &Editor) -> Result<KeyInput> {
 pub async fn create(editor: Editor) -> Result<HttpResponse> {
     let sent: Vec<_> = editor.form.fields().collect();
     let once = once(&editor, &form_id(&editor), &sent);
-    let made = async { service::create(&editor.app, &editor.caller, wanted(&editor)?, once.as_ref()).await };
+    let made = async { service::create(&editor.app, &editor.caller, key_input(&editor)?, once.as_ref()).await };
     match made.await {
         Ok(Some(view)) => editor.show(&keys_page(&editor, None, view.key).await?),
         Ok(None) => {
             let message =
                 "The first click created the key, and it is shown only once. If you did not see it, revoke it.";
-            Ok(editor.done("/admin/keys", message))
+            Ok(editor.redirect("/admin/keys", message))
         }
         Err(error) if error.code == Code::ValidationFailed => {
             let problem = error.errors.first().map(|wrong| wrong.message.clone());
@@ -163,5 +163,5 @@ pub async fn revoke(editor: Editor) -> Result<HttpResponse> {
         Err(error) => return Err(error),
     };
     editor.app.keys.forget();
-    Ok(editor.done("/admin/keys", &format!("The key {} was revoked.", revoked.prefix)))
+    Ok(editor.redirect("/admin/keys", &format!("The key {} was revoked.", revoked.prefix)))
 }

@@ -80,12 +80,12 @@ async fn signed_in(app: &PlannerState, request: &HttpRequest) -> Result<Option<(
     Ok(sessions::user(&app.pool, &secret).await?.map(|user| (secret, user)))
 }
 
-async fn asked(app: &PlannerState, link: &Secret) -> Result<Invitation> {
+async fn find_invitation(app: &PlannerState, link: &Secret) -> Result<Invitation> {
     links::invitation(&app.pool, link).await?.ok_or_else(no_longer_good)
 }
 
 /// The invitation's page, for the present state of its holder.
-async fn shown(
+async fn invitation_page(
     app: &PlannerState,
     request: &HttpRequest,
     asked: &Invitation,
@@ -108,14 +108,14 @@ async fn shown(
 /// The page of an invitation.
 pub async fn invitation(request: HttpRequest, _: Stranger) -> Result<HttpResponse> {
     let app = app_of(&request)?;
-    let asked = asked(&app, &link_of(&request)?).await?;
-    shown(&app, &request, &asked, (&asked.name, None)).await
+    let asked = find_invitation(&app, &link_of(&request)?).await?;
+    invitation_page(&app, &request, &asked, (&asked.name, None)).await
 }
 
 /// Joins the tenant with a new account, or with the account that is signed in.
 pub async fn accept(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let (app, link) = (app_of(&request)?, link_of(&request)?);
-    let asked = asked(&app, &link).await?;
+    let asked = find_invitation(&app, &link).await?;
     let user = signed_in(&app, &request).await?;
     match user {
         Some((session, user)) if email::fold(&user.email) == asked.folded => {
@@ -125,7 +125,7 @@ pub async fn accept(request: HttpRequest, stranger: Stranger) -> Result<HttpResp
             Ok(see("/admin/campaigns"))
         }
         None if !asked.has_account => joined(&app, &request, &stranger, &link, &asked).await,
-        _ => shown(&app, &request, &asked, (&asked.name, None)).await,
+        _ => invitation_page(&app, &request, &asked, (&asked.name, None)).await,
     }
 }
 
@@ -143,7 +143,7 @@ async fn joined(
         Ok(()) => wrong_password(stranger, &asked.email),
     };
     if let Some(wrong) = wrong {
-        return shown(app, request, asked, (name, Some(&wrong))).await;
+        return invitation_page(app, request, asked, (name, Some(&wrong))).await;
     }
     let hash = app.passwords.hash(password.to_owned()).await?;
     let user = links::accept_new(&app.pool, link, name, &hash).await?.ok_or_else(no_longer_good)?;

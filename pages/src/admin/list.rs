@@ -7,7 +7,7 @@ use super::{
     Frame, InCampaign, Tab,
     query::{Ways, given},
 };
-use crate::shown;
+use crate::render_blocks;
 
 /// The orders that most lists offer.
 pub const ORDERS: &[(&str, &str)] =
@@ -44,7 +44,7 @@ pub struct ListPage {
     rows: Vec<Row>,
     ways: Ways,
 }
-shown!(ListPage: as_main, "rows" => as_rows);
+render_blocks!(ListPage: as_main, "rows" => as_rows);
 
 impl ListPage {
     /// An empty list.

@@ -1,12 +1,11 @@
-//! Memories: what NPCs and owners remember about characters, where each memory came from, and broadcasts as a whole.
+//! Memories: what NPCs and owners remember about characters, and where each memory came from.
 
-use db::tenancy;
-use edge::auth::player;
 use std::collections::HashMap;
 
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 use entity::memory::{Holder, Source};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
@@ -15,14 +14,17 @@ use super::{
     form::{self, Errors, Field, FormView, Group, Kind, Texts},
     history,
     list::moment,
+    merge,
     options::{OptionView, OptionsPage},
     query::{Ways, as_asked, encoded, given},
-    world_form::{form_id, once},
+    saving::{Saved, Saving},
+    world_form::{CHANGED_SINCE, FormPage, form_id, once},
 };
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Code, Error, Result};
-use db::tenancy::TenantTx;
+use db::tenancy::{self, TenantTx};
 use edge::{
+    auth::player,
     caller::Scope,
     http::{self, Reply, etag::Expected, paging::Page},
 };
@@ -30,7 +32,6 @@ use world::{
     actors as people,
     memory::{
         MemoryView,
-        broadcasts::{self as told, BroadcastFilter, BroadcastView},
         list::{MemoryFilter, page_of},
         service::{self, MoveInput, move_in},
         subject::Subject,
@@ -124,7 +125,7 @@ struct ListPage {
     is_filtered: bool,
     ways: Ways,
 }
-shown!(ListPage: as_main, "rows" => as_rows);
+render_blocks!(ListPage: as_main, "rows" => as_rows);
 
 /// GET of the list.
 ///
@@ -167,22 +168,24 @@ pub async fn actors(at: InCampaign) -> Result<HttpResponse> {
     at.show(&OptionsPage { frame, heading: "Who remembers whom", many: "Memories", list: list.clone(), options })
 }
 
-#[derive(Template)]
-#[template(path = "admin/memory-new.html", blocks = ["main"])]
-struct NewPage {
-    frame: Frame,
-    list: String,
-    form_id: String,
-    form: FormView,
-}
-shown!(NewPage: as_main);
-
-fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) -> NewPage {
-    NewPage {
+fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) -> FormPage {
+    FormPage {
         frame: at.frame("New memory", Tab::Memories),
-        list: at.url("memories"),
-        form_id,
+        heading: "New memory".to_owned(),
+        action: at.url("memories"),
+        back: at.url("memories"),
+        many: "Memories",
+        version: None,
+        form_id: Some(form_id),
+        delete_path: None,
+        erase_path: None,
+        reactions_path: None,
+        slug: None,
         form: FormView::new(NEW, texts, errors, None, false),
+        is_conflict: false,
+        pending: Vec::new(),
+        pending_path: String::new(),
+        actors_path: Some(at.url("memories/actors")),
     }
 }
 
@@ -204,13 +207,13 @@ pub async fn create(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_sent(NEW, &at.form);
     let form_id = form_id(&at);
     let key = once(&at, &form_id, &texts);
-    match http::write(&at.app, &at.caller, key.as_ref(), async |tx| made(&at, tx).await).await {
-        Ok(reply) => Ok(at.done(&reply.location.unwrap_or_else(|| at.url("memories")), "The memory was created.")),
+    match http::write(&at.app, &at.caller, key.as_ref(), async |tx| create_memory(&at, tx).await).await {
+        Ok(reply) => Ok(at.redirect(&reply.location.unwrap_or_else(|| at.url("memories")), "The memory was created.")),
         Err(error) => at.show_again(&new_page(&at, form_id, &texts, &Errors::of(NEW, error)?)),
     }
 }
 
-async fn made(at: &InCampaign, tx: &TenantTx) -> Result<Reply> {
+async fn create_memory(at: &InCampaign, tx: &TenantTx) -> Result<Reply> {
     let campaign = at.campaign.id.0;
     let text = service::text(at.form.text("text"), "/text")?;
     let (kind, holder) = service::holder(tx, campaign, at.form.text("holder_id").trim()).await?.ok_or_else(|| {
@@ -243,9 +246,8 @@ struct MemoryPage {
     place: FormView,
     may_write: bool,
     may_see_history: bool,
-    is_conflict: bool,
 }
-shown!(MemoryPage: as_main);
+render_blocks!(MemoryPage: as_main);
 
 fn id_of(at: &InCampaign) -> Result<Uuid> {
     at.path("x").parse().map_err(|_| Error::not_found("memory"))
@@ -267,30 +269,29 @@ fn texts_of(memory: &MemoryView) -> Texts {
     ])
 }
 
+/// A memory as its text's form reads it.
+fn view_of(memory: &MemoryView) -> Value {
+    json!({ "text": memory.text })
+}
+
+/// The page of a memory, with what its forms contain and what is wrong with them.
 fn memory_page(
     at: &InCampaign,
     (memory, names): (&MemoryView, &Names),
     texts: &Texts,
-    errors: &Errors,
-    is_conflict: bool,
+    words: &Errors,
+    place: &Errors,
 ) -> MemoryPage {
-    let stored = texts_of(memory);
-    let theirs = is_conflict.then_some(&stored);
-    let (is_read_only, none) = (!at.may(Scope::Write), Errors::default());
-    let is_at = |groups: &[Group]| {
-        errors.fields.iter().any(|(name, _)| groups.iter().flat_map(|g| g.fields).any(|field| field.name() == *name))
-    };
-    let (words, place) = if is_at(PLACE) { (&none, errors) } else { (errors, &none) };
+    let is_read_only = !at.may(Scope::Write);
     MemoryPage {
         frame: at.frame("Memory", Tab::Memories),
         list: at.url("memories"),
         row: row(at, memory, names),
         version: memory.version,
-        words: FormView::new(WORDS, texts, words, theirs, is_read_only),
-        place: FormView::new(PLACE, texts, place, theirs, is_read_only),
+        words: FormView::new(WORDS, texts, words, None, is_read_only),
+        place: FormView::new(PLACE, texts, place, None, is_read_only),
         may_write: !is_read_only,
         may_see_history: at.may(Scope::Gm),
-        is_conflict,
     }
 }
 
@@ -300,7 +301,8 @@ fn memory_page(
 /// `not_found`.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let (memory, names) = current(&at).await?;
-    at.show(&memory_page(&at, (&memory, &names), &texts_of(&memory), &Errors::default(), false))
+    let none = Errors::default();
+    at.show(&memory_page(&at, (&memory, &names), &texts_of(&memory), &none, &none))
 }
 
 /// The version that the form was loaded with.
@@ -308,35 +310,57 @@ fn expected(at: &InCampaign) -> Expected {
     Expected::version(at.form.version().unwrap_or(0))
 }
 
-/// Shows the page again with the errors of one of its forms.
-async fn again(at: &InCampaign, groups: &'static [Group], error: Error) -> Result<HttpResponse> {
-    let (memory, names) = current(at).await?;
-    let mut texts = texts_of(&memory);
-    texts.extend(form::texts_sent(groups, &at.form));
-    if error.code == Code::PreconditionFailed {
-        let page = memory_page(at, (&memory, &names), &texts, &Errors::default(), true);
-        return at.show_with(StatusCode::CONFLICT, &page);
-    }
-    at.show_again(&memory_page(at, (&memory, &names), &texts, &Errors::of(groups, error)?, false))
+/// The address of the memory that the request is about.
+fn path_of(at: &InCampaign) -> String {
+    at.url(&format!("memories/{}", at.path("x")))
 }
 
-/// POST of a corrected text.
+/// POST of a corrected text. If somebody else changed the memory first, the user sees both versions merged, and nothing is written.
 ///
 /// # Errors
 /// Errors that the form did not cause.
 pub async fn save(at: InCampaign) -> Result<HttpResponse> {
-    let work = async {
-        let text = service::text(at.form.text("text"), "/text")?;
+    let (memory, names) = current(&at).await?;
+    let view = view_of(&memory);
+    let mut saving = Saving::of(WORDS, &at.form)?;
+    saving.take_theirs(&at.form, &view);
+    let rewrite = async |expected: Expected, patch: Value| {
+        let text = service::text(patch["text"].as_str().unwrap_or_default(), "/text")?;
         tenancy::write(&at.app.pool, at.caller.actor(), async |tx| {
-            let memory = service::hold(tx, at.campaign.id.0, id_of(&at)?, &expected(&at)).await?;
+            let memory = service::hold(tx, at.campaign.id.0, memory.id, &expected).await?;
             service::rewrite(tx, memory.id, text).await
         })
         .await
     };
-    match work.await {
-        Ok(()) => Ok(at.done(&at.url(&format!("memories/{}", at.path("x"))), "The memory was saved.")),
-        Err(error) => again(&at, WORDS, error).await,
+    match saving.over((memory.version, &view), Value::Null, rewrite).await? {
+        Saved::Done(_) => Ok(at.redirect(&path_of(&at), "The memory was saved.")),
+        Saved::Wrong(errors) => {
+            let mut texts = texts_of(&memory);
+            texts.extend(saving.texts);
+            at.show_again(&memory_page(&at, (&memory, &names), &texts, &errors, &Errors::default()))
+        }
+        Saved::Late => merge_page(&at, &saving).await,
     }
+}
+
+/// The page with both versions of a memory's text merged.
+async fn merge_page(at: &InCampaign, saving: &Saving) -> Result<HttpResponse> {
+    let (memory, _) = current(at).await?;
+    let tx = at.read().await?;
+    let base = revisions::columns_at_version(&tx, at.campaign.id.0, TABLE, memory.id, saving.version).await?;
+    drop(tx);
+    let of = merge::Of {
+        tab: Tab::Memories,
+        table: TABLE,
+        id: memory.id,
+        label: "a memory",
+        path: path_of(at),
+        version: memory.version,
+        view: &view_of(&memory),
+        groups: WORDS,
+        base: base.map(|columns| form::texts_of(WORDS, &Value::Object(columns))),
+    };
+    merge::page_of(at, of, &saving.texts).await
 }
 
 /// POST of another holder or player.
@@ -355,9 +379,45 @@ pub async fn relocate(at: InCampaign) -> Result<HttpResponse> {
         move_in(tx, &memory, &to).await.map(drop)
     });
     match work.await {
-        Ok(()) => Ok(at.done(&at.url(&format!("memories/{}", at.path("x"))), "The memory was moved.")),
-        Err(error) => again(&at, PLACE, error).await,
+        Ok(()) => Ok(at.redirect(&path_of(&at), "The memory was moved.")),
+        Err(error) => not_moved(&at, error).await,
     }
+}
+
+/// Shows the page again with the reason why the memory was not moved.
+async fn not_moved(at: &InCampaign, error: Error) -> Result<HttpResponse> {
+    let (memory, names) = current(at).await?;
+    let mut texts = texts_of(&memory);
+    texts.extend(form::texts_sent(PLACE, &at.form));
+    let is_late = error.code == Code::PreconditionFailed;
+    let errors = if is_late {
+        let general = "Somebody changed this memory after you opened it. Check it again before you move it.";
+        Errors { general: vec![general.to_owned()], ..Errors::default() }
+    } else {
+        Errors::of(PLACE, error)?
+    };
+    let page = memory_page(at, (&memory, &names), &texts, &Errors::default(), &errors);
+    if is_late { at.show_with(StatusCode::CONFLICT, &page) } else { at.show_again(&page) }
+}
+
+async fn delete_page(at: &InCampaign, problem: Option<String>) -> Result<AskPage> {
+    let (memory, names) = current(at).await?;
+    let row = row(at, &memory, &names);
+    Ok(AskPage {
+        frame: at.frame("Delete a memory", Tab::Memories),
+        question: "Delete this memory?".to_owned(),
+        quoted: Some(row.text),
+        then: format!("{} will forget this about {}.", row.holder, row.player),
+        yes: "Delete",
+        no: "Keep it",
+        back: row.path,
+        version: Some(memory.version),
+        problem,
+        repeat: None,
+        forks: false,
+        rows: Vec::new(),
+        before: None,
+    })
 }
 
 /// GET of the question whether to delete a memory.
@@ -365,23 +425,7 @@ pub async fn relocate(at: InCampaign) -> Result<HttpResponse> {
 /// # Errors
 /// `not_found`.
 pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
-    let (memory, names) = current(&at).await?;
-    let shown = row(&at, &memory, &names);
-    at.show(&AskPage {
-        frame: at.frame("Delete a memory", Tab::Memories),
-        question: "Delete this memory?".to_owned(),
-        quoted: Some(shown.text),
-        then: format!("{} will forget this about {}.", shown.holder, shown.player),
-        yes: "Delete",
-        no: "Keep it",
-        back: shown.path,
-        version: Some(memory.version),
-        problem: None,
-        repeat: None,
-        forks: false,
-        rows: Vec::new(),
-        before: None,
-    })
+    at.show(&delete_page(&at, None).await?)
 }
 
 /// POST that deletes a memory.
@@ -394,8 +438,11 @@ pub async fn delete(at: InCampaign) -> Result<HttpResponse> {
         service::remove(tx, memory.id).await
     });
     match work.await {
-        Ok(()) => Ok(at.done(&at.url("memories"), "The memory was deleted.")),
-        Err(error) => again(&at, WORDS, error).await,
+        Ok(()) => Ok(at.redirect(&at.url("memories"), "The memory was deleted.")),
+        Err(error) if error.code == Code::PreconditionFailed => {
+            at.show_with(StatusCode::CONFLICT, &delete_page(&at, Some(CHANGED_SINCE.to_owned())).await?)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -408,7 +455,7 @@ pub async fn history(at: InCampaign) -> Result<HttpResponse> {
     let memory = service::find(&tx, at.campaign.id.0, id_of(&at)?, None).await?;
     let (id, version, list) = (memory.id, memory.version, at.url("memories"));
     let label = "a memory";
-    history::shown_of(
+    history::show_history(
         &at,
         tx,
         history::Of { tab: Tab::Memories, many: "Memories", list, table: TABLE, id, label, version },
@@ -424,7 +471,7 @@ pub async fn deleted(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let rows = revisions::deleted(&tx, at.campaign.id.0, (TABLE, "text"), history::DELETED_MAX).await?;
     drop(tx);
-    history::shown_deleted(&at, (Tab::Memories, "Memories", "memories"), rows)
+    history::show_deleted(&at, (Tab::Memories, "Memories", "memories"), rows)
 }
 
 /// POST that restores a memory to what it was after a revision, even if it was deleted.
@@ -452,112 +499,7 @@ pub async fn restore(at: InCampaign) -> Result<HttpResponse> {
             let deleted = |(path, many)| (at.url(&format!("{path}/deleted")), format!("Deleted {many}"));
             return history::stuck(&at, Tab::Memories, error.detail.clone(), places.map(deleted).to_vec());
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(history::came_late(error)),
     }
-    Ok(at.done(&at.url(&format!("memories/{id}")), "The memory was restored."))
-}
-
-/// A broadcast on the page.
-struct Broadcast {
-    told: BroadcastView,
-    owner: Option<String>,
-    player: String,
-    /// Who heard it: the memory's address, and the hearer's name.
-    heard: Vec<(String, String)>,
-    path: String,
-    at: String,
-    turn_path: Option<String>,
-    more: i64,
-}
-
-#[derive(Template)]
-#[template(path = "admin/broadcasts.html", blocks = ["main", "rows"])]
-struct BroadcastsPage {
-    frame: Frame,
-    list: String,
-    q: String,
-    player: String,
-    rows: Vec<Broadcast>,
-    ways: Ways,
-}
-shown!(BroadcastsPage: as_main, "rows" => as_rows);
-
-/// GET of the broadcasts, newest first.
-///
-/// # Errors
-/// `bad_request` for invalid parameters.
-pub async fn broadcasts(at: InCampaign) -> Result<HttpResponse> {
-    let page = Page::<BroadcastFilter>::parse(&as_asked(&at, "-created_at", &[("limit", "50")]))?;
-    let tx = at.read().await?;
-    let found = told::page_of(&tx, &at.caller, at.campaign.id.0, &page).await?;
-    let asked = at.request.query_string();
-    let ids = found.items.iter().flat_map(|told| {
-        let heard = told.audience.iter().map(|one| one.id);
-        heard.chain([told.player_id]).chain(told.owner_id)
-    });
-    let names = people::called(&tx, &ids.collect::<Vec<_>>()).await?;
-    let named = |id: Uuid, slug: &Option<String>| {
-        names.get(&id).cloned().or_else(|| slug.clone()).unwrap_or_else(|| id.to_string())
-    };
-    let rows = found.items.into_iter().map(|told| Broadcast {
-        owner: told.owner_id.map(|id| named(id, &told.owner_slug)),
-        player: named(told.player_id, &told.player_slug),
-        heard: told
-            .audience
-            .iter()
-            .map(|one| (at.url(&format!("memories/{}", one.memory_id)), named(one.id, &one.slug)))
-            .collect(),
-        path: at.url(&format!("memories/broadcasts/{}/retract", told.id)),
-        at: moment(told.created_at),
-        turn_path: told.turn_id.map(|turn| at.url(&format!("turns/{turn}"))),
-        more: told.audience_total - i64::try_from(told.audience.len()).unwrap_or(0),
-        told,
-    });
-    at.show(&BroadcastsPage {
-        frame: at.frame("Broadcasts", Tab::Memories),
-        list: at.url("memories"),
-        q: given(asked, "q"),
-        player: given(asked, "player_id"),
-        rows: rows.collect(),
-        ways: Ways::of(&at, found.next_cursor.as_deref()),
-    })
-}
-
-fn broadcast_of(at: &InCampaign) -> Result<Uuid> {
-    at.path("x").parse().map_err(|_| Error::not_found("broadcast"))
-}
-
-/// GET of the question whether to retract a broadcast.
-///
-/// # Errors
-/// `not_found`.
-pub async fn ask_to_retract(at: InCampaign) -> Result<HttpResponse> {
-    let tx = at.read().await?;
-    let (text, many) = service::broadcast_told(&tx, at.campaign.id.0, broadcast_of(&at)?).await?;
-    at.show(&AskPage {
-        frame: at.frame("Retract a broadcast", Tab::Memories),
-        question: "Retract this broadcast?".to_owned(),
-        quoted: Some(text),
-        then: format!("This removes the memory from everyone who has it: {many}."),
-        yes: "Retract",
-        no: "Keep it",
-        back: at.url("memories/broadcasts"),
-        version: None,
-        problem: None,
-        repeat: None,
-        forks: false,
-        rows: Vec::new(),
-        before: None,
-    })
-}
-
-/// POST that retracts a broadcast and deletes every memory that it left.
-///
-/// # Errors
-/// `not_found`.
-pub async fn retract(at: InCampaign) -> Result<HttpResponse> {
-    let broadcast = broadcast_of(&at)?;
-    let retract = async |tx: &TenantTx| service::retract(tx, at.campaign.id.0, broadcast).await;
-    let gone = tenancy::write(&at.app.pool, at.caller.actor(), retract).await?;
-    Ok(at.done(&at.url("memories/broadcasts"), &format!("The broadcast was retracted. Memories removed: {gone}.")))
+    Ok(at.redirect(&path_of(&at), "The memory was restored."))
 }

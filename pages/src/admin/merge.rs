@@ -5,14 +5,16 @@ use std::time::Instant;
 
 use actix_web::{HttpResponse, http::StatusCode, web};
 use askama::Template;
+use serde_json::Value;
+use uuid::Uuid;
 
 use super::{
-    Frame, InCampaign,
+    Frame, InCampaign, Tab,
     diff::{self, Differ, Piece},
     form::{self, Errors, FormView, Group, Kind, Texts},
     world_form::{Current, World},
 };
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Error, Result};
 use db::tenancy::TenantTx;
 use edge::{caller::Scope, http::resource};
@@ -46,31 +48,64 @@ struct MergePage {
     /// The label that the form was loaded with, for kinds that ask about renames.
     was_label: String,
 }
-shown!(MergePage: as_main);
+render_blocks!(MergePage: as_main);
+
+/// The row whose versions are merged.
+pub struct Of<'a> {
+    pub tab: Tab,
+    pub table: &'static str,
+    pub id: Uuid,
+    pub label: &'a str,
+    /// The row's address.
+    pub path: String,
+    /// The version that is stored now, and its JSON for the form.
+    pub version: i64,
+    pub view: &'a Value,
+    pub groups: &'static [Group],
+    /// The version that both users began with, if the journal still has it.
+    pub base: Option<Texts>,
+}
 
 /// The page with both versions merged.
 ///
 /// # Errors
 /// Database errors.
 pub async fn page<W: World>(at: &InCampaign, row: &Current, mine: &Texts, version: i64) -> Result<HttpResponse> {
-    let tx = at.read().await?;
-    let base = base::<W>(at, &tx, row, version).await?;
-    let who = who::<W>(at, &tx, row).await?;
-    drop(tx);
-    let (mine, theirs) = (mine.clone(), form::texts_of(W::GROUPS, &row.view));
+    let of = Of {
+        tab: W::TAB,
+        table: W::TABLE,
+        id: row.id,
+        label: &row.label,
+        path: format!("{}/{}", at.url(W::PATH), row.id),
+        version: row.version,
+        view: &row.view,
+        groups: W::GROUPS,
+        base: base::<W>(at, &at.read().await?, row, version).await?,
+    };
+    page_of(at, of, mine).await
+}
+
+/// The same for any row.
+///
+/// # Errors
+/// Database errors.
+pub async fn page_of(at: &InCampaign, of: Of<'_>, mine: &Texts) -> Result<HttpResponse> {
+    let who = who(at, &of).await?;
+    let Of { groups, base, view, .. } = of;
+    let (mine, theirs) = (mine.clone(), form::texts_of(groups, view));
     // Comparing texts takes long, so it does not run on a thread that answers requests.
-    let put = web::block(move || put_together(W::GROUPS, base.as_ref(), &mine, &theirs));
+    let put = web::block(move || put_together(groups, base.as_ref(), &mine, &theirs));
     let Merged { texts, taken, contested } = put.await.map_err(Error::internal)?;
     let page = MergePage {
-        frame: at.frame(&format!("Merge {}", row.label), W::TAB),
-        heading: row.label.clone(),
-        action: format!("{}/{}", at.url(W::PATH), row.id),
-        version: row.version,
+        frame: at.frame(&format!("Merge {}", of.label), of.tab),
+        heading: of.label.to_owned(),
+        action: of.path,
+        version: of.version,
         who,
         taken,
         contested,
-        form: FormView::over(W::GROUPS, &row.view, &texts, &Errors::default(), false),
-        was_label: at.form.get("was_label").unwrap_or(&row.label).to_owned(),
+        form: FormView::over(groups, view, &texts, &Errors::default(), false),
+        was_label: at.form.get("was_label").unwrap_or(of.label).to_owned(),
     };
     at.show_with(StatusCode::CONFLICT, &page)
 }
@@ -120,16 +155,16 @@ async fn base<W: World>(at: &InCampaign, tx: &TenantTx, row: &Current, version: 
     let Some(model) = revisions::at_version::<W>(tx, at.campaign.id.0, row.id, version).await? else {
         return Ok(None);
     };
-    let view = W::written(tx, resource::view::<W>(model, &at.caller)?).await?;
+    let view = W::form_view(tx, resource::view::<W>(model, &at.caller)?).await?;
     Ok(Some(form::texts_of(W::GROUPS, &view)))
 }
 
 /// Who changed the row last, for users who may read the journal.
-async fn who<W: World>(at: &InCampaign, tx: &TenantTx, row: &Current) -> Result<Option<String>> {
+async fn who(at: &InCampaign, of: &Of<'_>) -> Result<Option<String>> {
     if !at.may(Scope::Gm) {
         return Ok(None);
     }
     let asked = RevisionParams { limit: 1, before: None };
-    let page = revisions::page(tx, at.campaign.id.0, W::TABLE, row.id, &asked).await?;
+    let page = revisions::page(&at.read().await?, at.campaign.id.0, of.table, of.id, &asked).await?;
     Ok(page.items.into_iter().next().and_then(|revision| revision.actor_name))
 }

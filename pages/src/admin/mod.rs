@@ -14,7 +14,7 @@
 //!   [`query`] and [`words`] read addresses and values.
 //!
 //! Everything works without JavaScript: the browser POSTs a form, and the server answers with a redirect and a message
-//! ([`Editor::done`]), or with the page and its errors (`422`). htmx, `static/editor.js` and `static/lists.js` only
+//! ([`Editor::redirect`]), or with the page and its errors (`422`). htmx, `static/editor.js` and `static/lists.js` only
 //! save reloads. Pages contain no inline script or style.
 //!
 //! # How to add a page
@@ -24,7 +24,7 @@
 //!    #[derive(Template)]
 //!    #[template(path = "admin/things.html", blocks = ["main", "rows"])]
 //!    struct ThingsPage { frame: Frame, things: Vec<Thing> }
-//!    shown!(ThingsPage: as_main, "rows" => as_rows);
+//!    render_blocks!(ThingsPage: as_main, "rows" => as_rows);
 //!
 //!    pub async fn list(at: InCampaign) -> Result<HttpResponse> {
 //!        let tx = at.read().await?;                      // a TenantTx for the slice's service
@@ -35,7 +35,7 @@
 //!    pub async fn create(at: InCampaign) -> Result<HttpResponse> {
 //!        let name = at.form.text("name");                // the form is read and its token checked
 //!        …                                               // call a service; `form::Errors` puts its errors at the fields
-//!        Ok(at.done(&at.url("things"), "The thing was created."))
+//!        Ok(at.redirect(&at.url("things"), "The thing was created."))
 //!    }
 //!    ```
 //! 2. Write `templates/admin/things.html`: `{% extends "admin/layout.html" %}`, and `{% block main %}` with the
@@ -48,6 +48,7 @@
 mod account;
 mod ask;
 mod audit;
+mod broadcasts;
 mod campaigns;
 mod characters;
 pub mod diff;
@@ -60,7 +61,6 @@ mod frame;
 mod history;
 mod home;
 mod in_the_way;
-mod kept;
 mod keys;
 mod lab;
 mod links;
@@ -69,10 +69,13 @@ mod lore;
 mod markdown;
 mod memories;
 mod merge;
+mod models;
 mod npcs;
 mod options;
 mod owners;
+mod pending_form;
 pub mod query;
+mod reactions;
 mod saving;
 mod scenes;
 mod second_factor;
@@ -97,7 +100,7 @@ use actix_web::{
 use askama::Template;
 
 pub use editor::{Editor, InCampaign};
-pub use frame::{Frame, Shown, Tab};
+pub use frame::{Frame, RenderBlocks, Tab};
 pub use submitted::Holds;
 
 use base::error::{Code, Error};
@@ -190,6 +193,14 @@ pub const PAGES: &[Page] = &[
     post("/users/{x}/remove", Admin, || web::post().to(users::remove)),
     get ("/users/{x}/erase", Admin, || web::get().to(erase::ask_user)).and(Gm),
     post("/users/{x}/erase", Admin, || web::post().to(erase::erase_user)).and(Gm),
+    get ("/models", Admin, || web::get().to(models::list)),
+    get ("/models/new", Admin, || web::get().to(models::new)),
+    post("/models/new", Admin, || web::post().to(models::create)),
+    get ("/models/{x}", Admin, || web::get().to(models::page)),
+    post("/models/{x}", Admin, || web::post().to(models::save)),
+    post("/models/{x}/test", Admin, || web::post().to(models::test)).and(Gm),
+    get ("/models/{x}/delete", Admin, || web::get().to(models::ask)),
+    post("/models/{x}/delete", Admin, || web::post().to(models::delete)),
     get ("/usage", Admin, || web::get().to(usage::page)),
     get ("/settings", Admin, || web::get().to(settings::page)),
     post("/settings", Admin, || web::post().to(settings::save)),
@@ -201,6 +212,7 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}", Read, || web::get().to(home::page)),
     get ("/c/{c}/edit", Write, || web::get().to(campaigns::edit)),
     post("/c/{c}/edit", Write, || web::post().to(campaigns::save)),
+    post("/c/{c}/instructions", Write, || web::post().to(campaigns::decide)),
     get ("/c/{c}/delete", Write, || web::get().to(campaigns::ask)),
     post("/c/{c}/delete", Write, || web::post().to(campaigns::delete)),
     get ("/c/{c}/audit", Admin, || web::get().to(audit::page)),
@@ -231,9 +243,9 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/memories", Write, || web::post().to(memories::create)),
     get ("/c/{c}/memories/new", Write, || web::get().to(memories::new)),
     get ("/c/{c}/memories/actors", Read, || web::get().to(memories::actors)),
-    get ("/c/{c}/memories/broadcasts", Read, || web::get().to(memories::broadcasts)),
-    get ("/c/{c}/memories/broadcasts/{x}/retract", Write, || web::get().to(memories::ask_to_retract)),
-    post("/c/{c}/memories/broadcasts/{x}/retract", Write, || web::post().to(memories::retract)),
+    get ("/c/{c}/memories/broadcasts", Read, || web::get().to(broadcasts::list)),
+    get ("/c/{c}/memories/broadcasts/{x}/retract", Write, || web::get().to(broadcasts::ask)),
+    post("/c/{c}/memories/broadcasts/{x}/retract", Write, || web::post().to(broadcasts::retract)),
     get ("/c/{c}/memories/deleted", Gm, || web::get().to(memories::deleted)),
     get ("/c/{c}/memories/{x}/history", Gm, || web::get().to(memories::history)),
     post("/c/{c}/memories/{x}/history/{seq}", Write, || web::post().to(memories::restore)).and(Gm),
@@ -252,6 +264,8 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/npcs/{x}", Write, || web::post().to(world_form::save::<Npcs>)),
     get ("/c/{c}/npcs/{x}/delete", Write, || web::get().to(world_form::ask::<Npcs>)),
     post("/c/{c}/npcs/{x}/delete", Write, || web::post().to(world_form::delete::<Npcs>)),
+    post("/c/{c}/npcs/{x}/instructions", Write, || web::post().to(world_form::decide::<Npcs>)),
+    get ("/c/{c}/npcs/{x}/reactions", Gm, || web::get().to(reactions::of::page::<Npcs>)),
     get ("/c/{c}/npcs/{x}/history", Gm, || web::get().to(history::page::<Npcs>)),
     post("/c/{c}/npcs/{x}/history/{seq}", Write, || web::post().to(history::restore::<Npcs>)).and(Gm),
 
@@ -264,6 +278,8 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/owners/{x}", Write, || web::post().to(world_form::save::<Owners>)),
     get ("/c/{c}/owners/{x}/delete", Write, || web::get().to(world_form::ask::<Owners>)),
     post("/c/{c}/owners/{x}/delete", Write, || web::post().to(world_form::delete::<Owners>)),
+    post("/c/{c}/owners/{x}/instructions", Write, || web::post().to(world_form::decide::<Owners>)),
+    get ("/c/{c}/owners/{x}/reactions", Gm, || web::get().to(reactions::of::page::<Owners>)),
     get ("/c/{c}/owners/{x}/history", Gm, || web::get().to(history::page::<Owners>)),
     post("/c/{c}/owners/{x}/history/{seq}", Write, || web::post().to(history::restore::<Owners>)).and(Gm),
 
@@ -298,6 +314,14 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/encounters/{x}", Read, || web::get().to(encounters::page)),
     get ("/c/{c}/turns", Read, || web::get().to(turns::list)),
 
+    // Reactions, and the rehearsal of actions.
+    get ("/c/{c}/reactions", Gm, || web::get().to(reactions::list)),
+    post("/c/{c}/reactions/{x}/end", Gm, || web::post().to(reactions::end)),
+    post("/c/{c}/reactions/{x}/retry", Gm, || web::post().to(reactions::retry)),
+    get ("/c/{c}/scores", Gm, || web::get().to(reactions::scores::page)),
+    get ("/c/{c}/rehearsal", Gm, || web::get().to(reactions::rehearsal::page)),
+    post("/c/{c}/rehearsal", Gm, || web::post().to(reactions::rehearsal::play)),
+
     // Import and export.
     get ("/c/{c}/exchange", Read, || web::get().to(exchange::page)),
     post("/c/{c}/exchange/look", Write, || web::post().to(exchange::look)).with_a_file(),
@@ -308,12 +332,17 @@ pub const PAGES: &[Page] = &[
 
     // The prompt lab.
     get ("/c/{c}/lab", Gm, || web::get().to(lab::page)),
+    get ("/c/{c}/lab/request.json", Gm, || web::get().to(lab::request)),
     post("/c/{c}/lab", Gm, || web::post().to(lab::compare)),
     post("/c/{c}/lab/ask", Gm, || web::post().to(lab::ask)),
     post("/c/{c}/lab/turn", Gm, || web::post().to(lab::take)).and(Play),
 
     // A turn.
     get ("/c/{c}/turns/{x}", Read, || web::get().to(turn::page)),
+    post("/c/{c}/turns/{x}/again", Gm, || web::post().to(turn::try_again)).and(Play),
+    post("/c/{c}/turns/{x}/continue", Gm, || web::post().to(turn::go_on)).and(Play),
+    post("/c/{c}/turns/{x}/choose", Gm, || web::post().to(turn::choose)).and(Play),
+    post("/c/{c}/turns/{x}/correct", Gm, || web::post().to(turn::correct)),
     post("/c/{c}/turns/{x}/undo", Gm, || web::post().to(turn::undo)),
     post("/c/{c}/turns/{x}/fork", Write, || web::post().to(turn::fork)).and(Gm),
 ];
@@ -322,7 +351,7 @@ pub const PAGES: &[Page] = &[
 const ACCOUNT: &str = "/admin/account";
 
 /// Finds a page by its method and actix pattern.
-fn asked_for(method: &str, pattern: &str) -> Option<&'static Page> {
+fn find_page(method: &str, pattern: &str) -> Option<&'static Page> {
     PAGES.iter().find(|page| page.method == method && pattern.strip_prefix("/admin") == Some(page.path))
 }
 

@@ -5,12 +5,15 @@ use serde_json::{Value, json};
 
 use super::{
     Tab,
-    form::{Field, Group, Kind, OTHER_PROGRAMS, SIZES},
+    form::{Field, GUIDANCE, Group, Kind, OTHER_PROGRAMS, SIZES},
     world_form::World,
 };
 
 use entity::kind::EntityKind;
-use world::npcs::{MEMORY_TOOL, Npcs};
+use world::{
+    actors,
+    npcs::{MEMORY_TOOL, Npcs},
+};
 
 impl World for Npcs {
     const TAB: Tab = Tab::Npcs;
@@ -20,6 +23,7 @@ impl World for Npcs {
     const ABOUT: &'static str =
         "The characters that the AI speaks for: how they speak, which tools they have, and their stats in a fight.";
     const COLUMNS: &'static [&'static str] = &["Race and profession", "Location", "Disposition"];
+    const REACTS: bool = true;
     const GROUPS: &'static [Group] = &[
         Group {
             title: "",
@@ -30,22 +34,30 @@ impl World for Npcs {
                     .hint("Its name in URLs and tools. Leave empty to derive it from the name."),
                 Field::new("/race", "Race", Kind::Line),
                 Field::new("/profession", "Profession", Kind::Line),
-                Field::new("/location", "Location", Kind::Line)
-                    .hint("Also decides which owners and which lore of a location apply to this NPC."),
+                Field::new("/location", "Location", Kind::Line).hint(
+                    "Also decides which owners and which lore of a location apply to this NPC, and which actions it \
+                     notices.",
+                ),
                 Field::new("/faction", "Faction", Kind::Line),
+                Field::new("/reaction_threshold", "Reaction threshold", Kind::Number).hint(
+                    "The NPC reacts by itself when its score for a character reaches this number. 0 means after every action that concerns it.",
+                ),
                 Field::new("/disposition", "Disposition", Kind::Line).hint("Leave empty for neutral."),
+                Field::new("/model", "Model profile", Kind::Line)
+                    .hint("Slug of the model profile that this NPC uses. Leave empty for the campaign's choice."),
                 Field::new("/description", "Description", Kind::Text { rows: 5 }).hint("What others see of this NPC."),
                 Field::new("/personality_prompt", "Personality", Kind::Text { rows: 8 })
                     .hint("How the model should play this NPC. The NPC's prompt begins with this text."),
             ],
         },
+        GUIDANCE,
         Group {
             title: "Owners and tools",
             is_folded: true,
             fields: &[
                 Field::new("/owner_ids", "Owners", Kind::Words).hint("Slugs or ids, one per line."),
                 Field::new("/available_tools", "Tools", Kind::Tools(EntityKind::Npc))
-                    .hint("For tools with your own descriptions: a JSON list of {name, description}."),
+                    .hint("For tools with your own descriptions or limits: a JSON list of {name, description, parameters, exclusive}."),
             ],
         },
         Group {
@@ -87,6 +99,10 @@ impl World for Npcs {
     }
 
     fn blank() -> Value {
-        json!({ "stats": { "size": "medium" }, "available_tools": [MEMORY_TOOL] })
+        json!({
+            "stats": { "size": "medium" },
+            "available_tools": [MEMORY_TOOL],
+            "reaction_threshold": actors::threshold(),
+        })
     }
 }

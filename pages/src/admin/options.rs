@@ -3,7 +3,7 @@
 use askama::Template;
 
 use super::Frame;
-use crate::shown;
+use crate::render_blocks;
 
 /// The page.
 #[derive(Template)]
@@ -15,7 +15,7 @@ pub struct OptionsPage {
     pub list: String,
     pub options: Vec<OptionView>,
 }
-shown!(OptionsPage: as_main, "tags" => as_options, "names" => as_options, "actors" => as_options);
+render_blocks!(OptionsPage: as_main, "tags" => as_options, "names" => as_options, "actors" => as_options);
 
 /// A suggestion and the page that it links to.
 pub struct OptionView {

@@ -12,11 +12,11 @@ use edge::users::{
 /// Creates a secret if the password is right. The second factor is on only after the user enters a code.
 pub async fn begin(editor: Editor) -> Result<HttpResponse> {
     if !account::knows_password(&editor, editor.form.text("password").to_owned()).await? {
-        return account::shown_with(&editor, account::Wrong::Factor("The password is wrong."), Vec::new()).await;
+        return account::show_page(&editor, account::Wrong::Factor("The password is wrong."), Vec::new()).await;
     }
     let sealed = second_factor::generate(&editor.app.secrets, editor.user.id)?;
     second_factor::begin(&editor.app.pool, &editor.secret, &sealed).await?;
-    account::shown_with(&editor, account::Wrong::Nothing, Vec::new()).await
+    account::show_page(&editor, account::Wrong::Nothing, Vec::new()).await
 }
 
 /// Turns the second factor on if the code is right, and shows the recovery codes.
@@ -39,10 +39,10 @@ pub async fn confirm(editor: Editor) -> Result<HttpResponse> {
     };
     if !done {
         attempt.wrong();
-        return account::shown_with(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
+        return account::show_page(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
     }
     attempt.right();
-    account::shown_with(&editor, account::Wrong::Nothing, codes).await
+    account::show_page(&editor, account::Wrong::Nothing, codes).await
 }
 
 /// Removes the second factor if the password and a code are right.
@@ -50,7 +50,7 @@ pub async fn remove(editor: Editor) -> Result<HttpResponse> {
     const WRONG: &str = "The password or the code is wrong.";
     let app = &editor.app;
     if !account::knows_password(&editor, editor.form.text("password").to_owned()).await? {
-        return account::shown_with(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
+        return account::show_page(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
     }
     let attempt = app.limits.sign_ins.code(&email::fold(&editor.user.email)).await?;
     let factor = second_factor::own(&app.pool, &editor.secret).await?;
@@ -64,8 +64,8 @@ pub async fn remove(editor: Editor) -> Result<HttpResponse> {
     };
     if !done {
         attempt.wrong();
-        return account::shown_with(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
+        return account::show_page(&editor, account::Wrong::Factor(WRONG), Vec::new()).await;
     }
     attempt.right();
-    Ok(editor.done("/admin/account", "The second factor was removed. Your password alone now signs you in."))
+    Ok(editor.redirect("/admin/account", "The second factor was removed. Your password alone now signs you in."))
 }

@@ -9,7 +9,7 @@ use super::{
     form::{Errors, Field, FormView, Group, Kind},
     saving::{Saved, Saving},
 };
-use crate::shown;
+use crate::render_blocks;
 use base::error::Result;
 use edge::{
     http::etag::Expected,
@@ -41,6 +41,8 @@ const GROUPS: &[Group] = &[
             ),
             Field::new("/settings/llm/prices", "Prices", Kind::Json { rows: 4 })
                 .hint("Micro-units per million tokens: {\"prompt\": …, \"cached\": …, \"completion\": …}. Without prices, usage has no cost."),
+            Field::new("/settings/models", "Model profiles", Kind::Json { rows: 3 })
+                .hint("By task, where a campaign names none: {\"npc\": \"storyteller\"}. Tasks: npc, owner, gm, classify, narrate, plan, extract."),
         ],
     },
     Group {
@@ -71,7 +73,7 @@ struct SettingsPage {
     limits: Vec<(String, String)>,
     is_conflict: bool,
 }
-shown!(SettingsPage: as_main);
+render_blocks!(SettingsPage: as_main);
 
 async fn stored(editor: &Editor) -> Result<(i64, Value)> {
     service::view(&editor.read().await?, false).await
@@ -107,7 +109,7 @@ pub async fn save(editor: Editor) -> Result<HttpResponse> {
         change::apply(&editor.app, &editor.caller, &expected, &patch).await.map(|_| ())
     };
     match saving.over((version, &row), key_sent(&editor), write).await? {
-        Saved::Done(_) => Ok(editor.done("/admin/settings", "The settings were saved.")),
+        Saved::Done(_) => Ok(editor.redirect("/admin/settings", "The settings were saved.")),
         Saved::Wrong(errors) => {
             let form = FormView::over(GROUPS, &row, &saving.texts, &errors, false);
             editor.show_again(&settings_page(&editor, version, &row, form, false))

@@ -14,7 +14,7 @@ use askama::Template;
 use super::{
     editor::{app_of, keep_secret, secret_of},
     html, is_htmx,
-    kept::{self, Kept, KeptPage},
+    pending_form::{self, PendingForm, PendingFormPage},
     query::given,
     see,
     submitted::{Holds, Submitted, TOKEN_FIELD},
@@ -37,7 +37,7 @@ struct SignInPage<'a> {
     next: &'a str,
     problem: Option<&'a str>,
     /// A form that was sent after the session had ended.
-    kept: &'a Kept,
+    kept: &'a PendingForm,
 }
 
 /// Somebody who is not signed in, with the form that they sent. The browser holds a secret from the first page on.
@@ -65,16 +65,16 @@ impl FromRequest for Stranger {
 pub async fn page(request: HttpRequest, stranger: Stranger) -> Result<HttpResponse> {
     let next = given(request.query_string(), "next");
     let secret = stranger.secret.unwrap_or_else(Secret::generate);
-    shown(&request, StatusCode::OK, &secret, (&next, ""), None, &Kept::default())
+    sign_in_page(&request, StatusCode::OK, &secret, (&next, ""), None, &PendingForm::default())
 }
 
-fn shown(
+fn sign_in_page(
     request: &HttpRequest,
     status: StatusCode,
     secret: &Secret,
     (next, email): (&str, &str),
     problem: Option<&str>,
-    kept: &Kept,
+    kept: &PendingForm,
 ) -> Result<HttpResponse> {
     let token = secret.form_token();
     let page = SignInPage { token_field: TOKEN_FIELD, token, email, next: own_path(next), problem, kept };
@@ -97,8 +97,9 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
     let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Reload the page.")) };
     let (address, next) = (stranger.form.text("email").trim(), stranger.form.text("next"));
     let password = stranger.form.text("password").to_owned();
-    let kept = Kept { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
-    let refuse = |status, why: &str| shown(&request, status, &before, (next, address), Some(why), &kept);
+    let kept =
+        PendingForm { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
+    let refuse = |status, why: &str| sign_in_page(&request, status, &before, (next, address), Some(why), &kept);
     // Old accounts may have an address that a new account may not.
     if !address.contains('@') || address.len() > 1024 || password.is_empty() || password.len() > 1024 {
         return refuse(StatusCode::UNPROCESSABLE_ENTITY, "Enter your email and your password.");
@@ -134,19 +135,19 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
         return refuse(StatusCode::UNAUTHORIZED, WRONG);
     };
     match account.has_second_factor {
-        true => code_shown(&request, StatusCode::OK, &secret, next, None, &kept),
+        true => code_page(&request, StatusCode::OK, &secret, next, None, &kept),
         false => entered(&request, &secret, next, &kept),
     }
 }
 
 /// Redirects somebody who has signed in completely to the page that they wanted.
-fn entered(request: &HttpRequest, secret: &Secret, next: &str, kept: &Kept) -> Result<HttpResponse> {
+fn entered(request: &HttpRequest, secret: &Secret, next: &str, kept: &PendingForm) -> Result<HttpResponse> {
     metrics::SIGN_INS.with_label_values(&["done"]).inc();
     let mut answer = match kept.read() {
         fields if fields.is_empty() => see(own_path(next)),
         fields => {
             let (path, next) = (own_path(&kept.path).to_owned(), own_path(next).to_owned());
-            let page = KeptPage { path, next, token_field: TOKEN_FIELD, token: secret.form_token(), fields };
+            let page = PendingFormPage { path, next, token_field: TOKEN_FIELD, token: secret.form_token(), fields };
             html(StatusCode::OK, page.render().map_err(Error::internal)?)
         }
     };
@@ -161,16 +162,16 @@ struct CodePage<'a> {
     token: String,
     next: &'a str,
     problem: Option<&'a str>,
-    kept: &'a Kept,
+    kept: &'a PendingForm,
 }
 
-fn code_shown(
+fn code_page(
     request: &HttpRequest,
     status: StatusCode,
     half: &Secret,
     next: &str,
     problem: Option<&str>,
-    kept: &Kept,
+    kept: &PendingForm,
 ) -> Result<HttpResponse> {
     let token = half.form_token();
     let page = CodePage { token_field: TOKEN_FIELD, token, next: own_path(next), problem, kept };
@@ -184,17 +185,18 @@ pub async fn enter_code(request: HttpRequest, stranger: Stranger) -> Result<Http
     let app = app_of(&request)?;
     let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Reload the page.")) };
     let next = stranger.form.text("next");
-    let kept = Kept { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
+    let kept =
+        PendingForm { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
     let Some(half) = second_factor::half(&app.pool, &before).await? else {
         let why = "The sign-in took too long, or the password was changed. Sign in again.";
-        return shown(&request, StatusCode::UNAUTHORIZED, &before, (next, ""), Some(why), &kept);
+        return sign_in_page(&request, StatusCode::UNAUTHORIZED, &before, (next, ""), Some(why), &kept);
     };
     let attempt = match app.limits.sign_ins.code(&half.account).await {
         Ok(attempt) => attempt,
         Err(error) => {
             metrics::SIGN_INS.with_label_values(&["throttled"]).inc();
             let status = StatusCode::TOO_MANY_REQUESTS;
-            let mut answer = code_shown(&request, status, &before, next, Some(&error.detail), &kept)?;
+            let mut answer = code_page(&request, status, &before, next, Some(&error.detail), &kept)?;
             let seconds = error.retry_after_seconds.unwrap_or(1);
             answer.headers_mut().insert(actix_web::http::header::RETRY_AFTER, seconds.into());
             return Ok(answer);
@@ -213,7 +215,7 @@ pub async fn enter_code(request: HttpRequest, stranger: Stranger) -> Result<Http
             attempt.wrong();
             metrics::SIGN_INS.with_label_values(&["refused"]).inc();
             let why = "This code is wrong, or was used already.";
-            code_shown(&request, StatusCode::UNAUTHORIZED, &before, next, Some(why), &kept)
+            code_page(&request, StatusCode::UNAUTHORIZED, &before, next, Some(why), &kept)
         }
     }
 }
@@ -245,14 +247,14 @@ struct SignedOut<'a> {
 /// htmx sent a form, the page stays and shows a message.
 pub fn sent_there(request: &HttpRequest) -> HttpResponse {
     let is_htmx = is_htmx(request);
-    if let Some(kept) = kept::of(request) {
+    if let Some(kept) = pending_form::of(request) {
         return with_what_was_written(request, &kept).unwrap_or_else(|error| {
             tracing::error!(%error, "cannot render the sign-in page");
             HttpResponse::Unauthorized().finish()
         });
     }
     let wanted = match is_htmx {
-        true => shown_there(request),
+        true => current_page(request),
         false => request.uri().path_and_query().filter(|_| request.method() == "GET").map(ToString::to_string),
     };
     let query = url::form_urlencoded::Serializer::new(String::new())
@@ -282,11 +284,11 @@ const NOT_CARRIED: &str = "You were signed out, so your changes are not saved, a
     Go back in your browser, copy your text, then sign in.";
 
 /// The sign-in form. It carries a submitted form that could not be saved.
-fn with_what_was_written(request: &HttpRequest, kept: &Kept) -> Result<HttpResponse> {
+fn with_what_was_written(request: &HttpRequest, kept: &PendingForm) -> Result<HttpResponse> {
     let secret = secret_of(request).unwrap_or_else(Secret::generate);
     let why = if kept.fields.is_empty() { NOT_CARRIED } else { NOT_SAVED };
     let from = request.headers().get("referer").and_then(|v| v.to_str().ok()).and_then(path_of).unwrap_or_default();
-    shown(request, StatusCode::UNAUTHORIZED, &secret, (&from, ""), Some(why), kept)
+    sign_in_page(request, StatusCode::UNAUTHORIZED, &secret, (&from, ""), Some(why), kept)
 }
 
 /// The path and query of an address.
@@ -296,6 +298,6 @@ fn path_of(address: &str) -> Option<String> {
 }
 
 /// The page that the browser shows while htmx sends a request.
-fn shown_there(request: &HttpRequest) -> Option<String> {
+fn current_page(request: &HttpRequest) -> Option<String> {
     path_of(request.headers().get("hx-current-url")?.to_str().ok()?)
 }

@@ -77,7 +77,7 @@ impl Submitted {
         from_our_page(request)?;
         let secret = secret.ok_or_else(not_of_this_visit)?;
         let in_header = request.headers().get(TOKEN_HEADER).and_then(|v| v.to_str().ok());
-        if in_header.is_some_and(|token| !secret.made(token)) {
+        if in_header.is_some_and(|token| !secret.matches_form_token(token)) {
             return Err(not_of_this_visit());
         }
         let media = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Submitted {
             body => body?,
         };
         let form = if has_parts { Self::parts(media, body).await? } else { Self::pairs(&body)? };
-        if in_header.is_none() && !secret.made(form.text(TOKEN_FIELD)) {
+        if in_header.is_none() && !secret.matches_form_token(form.text(TOKEN_FIELD)) {
             return Err(not_of_this_visit());
         }
         Ok(form)

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use actix_web::HttpResponse;
 use askama::Template;
+use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -15,16 +16,27 @@ use super::{
     words::at as text,
     world_form::{form_id, once},
 };
-use crate::shown;
+use crate::render_blocks;
 use ai::{
+    prompt::LoreReason,
     tools::remembers,
-    turns::{trace, undo},
+    turns::{
+        again::{self, Wished},
+        clean::CleaningRule,
+        start::Wish,
+        trace, undo,
+    },
 };
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{
     caller::Scope,
-    http::resource::{self, Ref},
+    http::{
+        etag::Expected,
+        paging::{NoFilter, Page},
+        resource::{self, Ref},
+    },
+    model_profiles::service as model_service,
 };
 use entity::kind::EntityKind;
 use world::{
@@ -56,6 +68,14 @@ struct TurnPage {
     reverting: Option<String>,
     may_undo: bool,
     may_fork: bool,
+    /// Whether the answer can be tried again, go on, or be corrected.
+    may_retry: bool,
+    is_chosen: bool,
+    /// The attempts at this answer: path, number, and whether it is this one.
+    attempts: Vec<(String, usize, bool)>,
+    /// The profiles that may answer.
+    profiles: Vec<String>,
+    edited: bool,
     problem: Option<Problem>,
     action: String,
     narrative: String,
@@ -64,12 +84,13 @@ struct TurnPage {
     sections: Vec<(String, u64)>,
     turn_text: String,
     cut: Vec<(String, String)>,
-    lore: Vec<Entry>,
+    removed: Vec<(&'static str, String)>,
+    lore: Vec<LoreRow>,
     calls: Vec<Call>,
     model_calls: Vec<ModelCall>,
     sees_trace: bool,
 }
-shown!(TurnPage: as_main);
+render_blocks!(TurnPage: as_main);
 
 /// Why the turn could not be undone, row by row.
 struct Problem {
@@ -77,7 +98,7 @@ struct Problem {
     rows: Vec<InTheWay>,
 }
 
-struct Entry {
+struct LoreRow {
     /// The entry's id, if it still exists.
     id: Option<Uuid>,
     title: String,
@@ -121,6 +142,12 @@ fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> 
     value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
+/// Why something was removed from an answer.
+fn rule_of(removed: &Value) -> &'static str {
+    let rule = removed.get("rule").and_then(|rule| CleaningRule::deserialize(rule).ok());
+    rule.map(CleaningRule::label).unwrap_or_default()
+}
+
 fn pretty(value: Option<&Value>) -> String {
     value.filter(|v| !v.is_null()).and_then(|v| serde_json::to_string_pretty(v).ok()).unwrap_or_default()
 }
@@ -145,15 +172,19 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
     let calls = calls(&tx, at.campaign.id.0, &turn).await?;
     let kind = text(&turn, "/kind");
     let forgets = forgets(at, &tx, &kind, names.entity.as_ref().map(|(id, _)| *id)).await?;
-    drop(tx);
+    let may_gm = at.may(Scope::Gm);
     let status = text(&turn, "/status");
+    let is_chosen = turn["chosen"] != Value::Bool(false);
+    let has_ended_well = matches!(status.as_str(), "succeeded" | "limit_reached");
+    let may_undo = may_gm && has_ended_well && !is_undone && turn.get("reverting").is_none();
+    let may_retry = may_undo && at.may(Scope::Play) && is_chosen && matches!(kind.as_str(), "npc" | "owner");
+    let profiles = if may_retry { profiles(at, &tx).await? } else { Vec::new() };
+    drop(tx);
     let is_running = matches!(status.as_str(), "queued" | "running");
     let place = if kind == "owner" { "owners" } else { "npcs" };
     // By id, because a slug could be the name of a page.
     let link =
         |who: Option<(Uuid, String)>, place: &str| who.map(|(id, name)| (at.url(&format!("{place}/{id}")), name));
-    let may_gm = at.may(Scope::Gm);
-    let has_ended_well = matches!(status.as_str(), "succeeded" | "limit_reached");
     Ok(TurnPage {
         frame: at.frame("Turn", Tab::Turns),
         path: at.url(&format!("turns/{id}")),
@@ -167,8 +198,13 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
         is_running,
         is_undone,
         reverting: turn.get("reverting").map(reverting_in_words),
-        may_undo: may_gm && has_ended_well && !is_undone && turn.get("reverting").is_none(),
+        may_undo,
         may_fork: may_gm && at.may(Scope::Write) && !is_running,
+        may_retry,
+        is_chosen,
+        attempts: attempts(at, &turn, id),
+        profiles,
+        edited: turn.get("edited_at").is_some_and(|at| !at.is_null()),
         problem,
         action: text(&turn, "/trace/action"),
         narrative: text(&turn, "/narrative"),
@@ -178,6 +214,7 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
             .map(|s| (text(s, "/name").replace('_', " "), number(s, "/tokens")))
             .collect(),
         turn_text: text(&turn, "/trace/turn_text"),
+        removed: list(&turn, "/trace/removed").map(|removed| (rule_of(removed), text(removed, "/text"))).collect(),
         cut: list(&turn, "/trace/cut").map(|cut| (text(cut, "/0").replace('_', " "), text(cut, "/1"))).collect(),
         lore,
         calls,
@@ -186,6 +223,18 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
         kind,
         status,
     })
+}
+
+/// The attempts at the answer: path, number, and whether it is this turn.
+fn attempts(at: &InCampaign, turn: &Value, id: Uuid) -> Vec<(String, usize, bool)> {
+    let ids = list(turn, "/alternatives").map(|other| text(other, ""));
+    ids.enumerate().map(|(n, other)| (at.url(&format!("turns/{other}")), n + 1, other == id.to_string())).collect()
+}
+
+/// The slugs of the profiles that a game master may let answer.
+async fn profiles(at: &InCampaign, tx: &TenantTx) -> Result<Vec<String>> {
+    let known = model_service::list(&at.app, tx, &Page::<NoFilter>::parse("limit=100")?).await?;
+    Ok(known.items.into_iter().map(|profile| profile.slug).collect())
 }
 
 /// Whether an NPC or owner that still exists has no tool to remember with.
@@ -211,17 +260,17 @@ async fn forgets(at: &InCampaign, tx: &TenantTx, kind: &str, entity: Option<Uuid
 }
 
 /// The lore of a turn's record, with the titles that the entries have now.
-async fn entries(tx: &TenantTx, turn: &Value) -> Result<Vec<Entry>> {
+async fn entries(tx: &TenantTx, turn: &Value) -> Result<Vec<LoreRow>> {
     let id_of = |entry: &Value| Uuid::try_parse(&text(entry, "/id")).ok();
     let ids: Vec<Uuid> = list(turn, "/trace/lore").filter_map(id_of).collect();
     let mut known = if ids.is_empty() { HashMap::new() } else { overview::waking(tx, &ids).await? };
     let entry = |entry: &Value| {
         let found = id_of(entry).and_then(|id| Some((id, known.remove(&id)?.title)));
-        Entry {
+        LoreRow {
             id: found.as_ref().map(|(id, _)| *id),
             title: found.map_or_else(|| text(entry, "/slug"), |(_, title)| title),
             is_in: entry["included"] == Value::Bool(true),
-            reason: reason_in_words(&text(entry, "/reason")),
+            reason: reason_in_words(&LoreReason::from(text(entry, "/reason"))),
         }
     };
     Ok(list(turn, "/trace/lore").map(entry).collect())
@@ -335,7 +384,7 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
     if at.form.has("rest") {
         undo::undo_rest(&at.app, &at.caller, &at.campaign.slug, turn).await?;
         let message = "The turn was undone, except for rows that were changed since.";
-        return Ok(at.done(&at.url(&format!("turns/{turn}")), message));
+        return Ok(at.redirect(&at.url(&format!("turns/{turn}")), message));
     }
     match undo::undo(&at.app, &at.caller, &at.campaign.slug, turn, None).await {
         Ok(reply) => {
@@ -343,7 +392,7 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
                 202 => "The turn is being undone.",
                 _ => "The turn was undone. All of its changes are reverted.",
             };
-            Ok(at.done(&at.url(&format!("turns/{turn}")), message))
+            Ok(at.redirect(&at.url(&format!("turns/{turn}")), message))
         }
         Err(error) if error.code.status() == 409 || error.code == Code::Gone => {
             let rows = in_the_way::of(&at, &error).await?;
@@ -351,6 +400,65 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
             at.show_again(&page)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// Tries the answer again, and redirects to the new turn as soon as it runs.
+pub async fn try_again(at: InCampaign) -> Result<HttpResponse> {
+    let turn = id(&at)?;
+    let given = |name: &str| Some(at.form.text(name).trim().to_owned()).filter(|text| !text.is_empty());
+    let reroll = at.form.has("reroll");
+    let wished = Wished { model: given("model"), hint: given("hint"), reroll };
+    let caller = at.caller.clone();
+    let done = again::try_again(at.app.turn(), caller, &at.campaign.slug, turn, wished, Wish::Later, None).await;
+    started(&at, done).await
+}
+
+/// Lets the answer go on, and redirects to the new turn as soon as it runs.
+pub async fn go_on(at: InCampaign) -> Result<HttpResponse> {
+    let turn = id(&at)?;
+    let done = again::continue_one(at.app.turn(), at.caller.clone(), &at.campaign.slug, turn, Wish::Later, None).await;
+    started(&at, done).await
+}
+
+async fn started(at: &InCampaign, done: Result<HttpResponse>) -> Result<HttpResponse> {
+    match done {
+        Ok(response) => {
+            let location = response.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
+            let turn = location.rsplit('/').next().unwrap_or_default().to_owned();
+            Ok(at.redirect(&at.url(&format!("turns/{turn}")), "The turn has started."))
+        }
+        Err(error) => refused(at, error).await,
+    }
+}
+
+/// The page again, with why something could not be done.
+async fn refused(at: &InCampaign, error: Error) -> Result<HttpResponse> {
+    if !matches!(error.code.status(), 403 | 409 | 410 | 412 | 422 | 429 | 502 | 503 | 504) {
+        return Err(error);
+    }
+    let rows = in_the_way::of(at, &error).await?;
+    let told: Vec<&str> = error.errors.iter().filter(|_| rows.is_empty()).map(|e| e.message.as_str()).collect();
+    let message = if told.is_empty() { error.detail.clone() } else { told.join(" ") };
+    at.show_again(&page_of(at, Some(Problem { message, rows })).await?)
+}
+
+/// Chooses this attempt.
+pub async fn choose(at: InCampaign) -> Result<HttpResponse> {
+    let turn = id(&at)?;
+    match again::choose_one(&at.app.turn(), &at.caller, &at.campaign.slug, turn, None).await {
+        Ok(_) => Ok(at.redirect(&at.url(&format!("turns/{turn}")), "This answer is chosen now.")),
+        Err(error) => refused(&at, error).await,
+    }
+}
+
+/// Corrects the narrative.
+pub async fn correct(at: InCampaign) -> Result<HttpResponse> {
+    let turn = id(&at)?;
+    let narrative = at.form.text("narrative").replace("\r\n", "\n");
+    match again::correct_one(&at.app.turn(), &at.caller, &at.campaign.slug, turn, &narrative, &Expected::any()).await {
+        Ok(_) => Ok(at.redirect(&at.url(&format!("turns/{turn}")), "The answer was corrected.")),
+        Err(error) => refused(&at, error).await,
     }
 }
 
@@ -363,7 +471,7 @@ pub async fn fork(at: InCampaign) -> Result<HttpResponse> {
     let once = once(&at, &form_id(&at), &input);
     match fork::make(&at.app, &at.caller, &at.campaign.slug, &input, once.as_ref()).await {
         Ok(slug) => {
-            Ok(at.done(&format!("/admin/c/{slug}"), "This is the fork: the campaign as it was after the turn."))
+            Ok(at.redirect(&format!("/admin/c/{slug}"), "This is the fork: the campaign as it was after the turn."))
         }
         Err(error) if error.code.status() == 409 || error.code == Code::Gone => {
             let page = page_of(&at, Some(Problem { message: error.detail.clone(), rows: Vec::new() })).await?;

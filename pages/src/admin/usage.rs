@@ -6,11 +6,11 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Editor, Frame, Tab};
-use crate::shown;
+use crate::render_blocks;
 use base::error::Result;
 use edge::{
     http::paging,
-    tenant_settings::usage::{UsageParams, UsageRow, campaign_names, summed},
+    tenant_settings::usage::{GROUPS, UsageParams, UsageRow, names_of, summed},
 };
 
 #[derive(Template)]
@@ -22,7 +22,7 @@ struct UsagePage {
     rows: Vec<Row>,
     problem: Option<String>,
 }
-shown!(UsagePage: as_main);
+render_blocks!(UsagePage: as_main);
 
 struct Row {
     of: String,
@@ -43,14 +43,15 @@ pub async fn page(editor: Editor) -> Result<HttpResponse> {
         Err(error) if error.code.status() == 400 => (Vec::new(), Some(error.detail.clone())),
         Err(error) => return Err(error),
     };
-    let campaigns: Vec<Uuid> = found.iter().filter_map(|row| row.get("campaign_id")?.as_str()?.parse().ok()).collect();
-    let names = campaign_names(&tx, &campaigns).await?;
+    let ids = found.iter().flat_map(|row| ["campaign_id", "player_id"].map(|name| row.get(name)));
+    let ids: Vec<Uuid> = ids.filter_map(|id| id?.as_str()?.parse().ok()).collect();
+    let names = names_of(&tx, &ids).await?;
     drop(tx);
     let most = found.iter().filter_map(|row| row["total_tokens"].as_i64()).max().unwrap_or(0).max(1);
     let rows = found.into_iter().filter_map(|row| {
-        let of = ["day", "campaign_id", "kind", "model"]
+        let of = GROUPS
             .iter()
-            .filter_map(|name| row.get(*name)?.as_str())
+            .filter_map(|group| Some(row.get(group.member)?.as_str().unwrap_or("–")))
             .map(|of| names.get(of).map_or_else(|| of.to_owned(), Clone::clone));
         let of = of.collect::<Vec<_>>().join(" ");
         let sums: UsageRow = serde_json::from_value(with_groups(row)).ok()?;
@@ -63,8 +64,8 @@ pub async fn page(editor: Editor) -> Result<HttpResponse> {
 /// Adds null for groups that were not asked for; a row has only the others.
 fn with_groups(mut row: Value) -> Value {
     if let Value::Object(members) = &mut row {
-        for name in ["day", "campaign_id", "kind", "model"] {
-            members.entry(name).or_insert(Value::Null);
+        for group in GROUPS {
+            members.entry(group.member).or_insert(Value::Null);
         }
     }
     row

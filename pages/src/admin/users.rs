@@ -10,7 +10,7 @@ use super::{
     list::moment,
     world_form::{form_id, once},
 };
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Code, Error, Result};
 use edge::{
     http::{
@@ -37,19 +37,19 @@ struct UsersPage {
     /// The email of somebody who was just invited, and their link.
     made: Option<(String, String)>,
 }
-shown!(UsersPage: as_main);
+render_blocks!(UsersPage: as_main);
 
 async fn users_page(editor: &Editor, problem: Option<String>, made: Option<(String, String)>) -> Result<UsersPage> {
     let page = Page::<NoFilter>::parse(editor.request.query_string())?;
     let tx = editor.read().await?;
     let found = service::list(&tx, &page).await?;
-    let kept = |name: &str| if problem.is_some() { editor.form.text(name).to_owned() } else { String::new() };
+    let sent_text = |name: &str| if problem.is_some() { editor.form.text(name).to_owned() } else { String::new() };
     Ok(UsersPage {
         frame: editor.frame("Users", Tab::Users),
         users: found.items.into_iter().map(with_moment).collect(),
         next: found.next_cursor.map(|cursor| format!("/admin/users?cursor={cursor}")),
-        email: kept("email"),
-        name: kept("name"),
+        email: sent_text("email"),
+        name: sent_text("name"),
         role: Role::parse(editor.form.text("role")).unwrap_or(Role::Editor),
         problem,
         made,
@@ -77,7 +77,7 @@ pub async fn list(editor: Editor) -> Result<HttpResponse> {
 }
 
 /// The text of an error that is about the form; other errors are returned.
-fn told(error: Error) -> Result<String> {
+fn form_error(error: Error) -> Result<String> {
     match error.code {
         Code::ValidationFailed | Code::Conflict | Code::Forbidden => {
             Ok(error.errors.first().map_or_else(|| error.detail.clone(), |wrong| wrong.message.clone()))
@@ -105,14 +105,14 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
         Ok(None) => {
             let message = "The first click invited them, and the link is shown only once. \
                 If you did not see it, create another link on their page.";
-            Ok(editor.done("/admin/users", message))
+            Ok(editor.redirect("/admin/users", message))
         }
         Ok(Some(view)) => {
             let made = view.link.map(|path| (view.email, whole(&editor, &path)));
             editor.show(&users_page(&editor, None, made).await?)
         }
         Err(error) => {
-            let problem = told(error)?;
+            let problem = form_error(error)?;
             editor.show_again(&users_page(&editor, Some(problem), None).await?)
         }
     }
@@ -131,13 +131,13 @@ struct UserPage {
     /// A link that was just created.
     made: Option<String>,
 }
-shown!(UserPage: as_main);
+render_blocks!(UserPage: as_main);
 
 async fn user_page(editor: &Editor, problem: Option<String>) -> Result<UserPage> {
-    shown_of(editor, editor.path("x"), problem).await
+    user_page_of(editor, editor.path("x"), problem).await
 }
 
-async fn shown_of(editor: &Editor, x: &str, problem: Option<String>) -> Result<UserPage> {
+async fn user_page_of(editor: &Editor, x: &str, problem: Option<String>) -> Result<UserPage> {
     let tx = editor.read().await?;
     let user = service::get(&tx, x).await?;
     Ok(UserPage {
@@ -174,10 +174,10 @@ pub async fn link(editor: Editor) -> Result<HttpResponse> {
     };
     match made.await {
         Ok((id, path)) => {
-            let page = shown_of(&editor, &id.to_string(), None).await?;
+            let page = user_page_of(&editor, &id.to_string(), None).await?;
             editor.show(&UserPage { made: path.map(|path| whole(&editor, &path)), ..page })
         }
-        Err(error) => editor.show_again(&user_page(&editor, Some(told(error)?)).await?),
+        Err(error) => editor.show_again(&user_page(&editor, Some(form_error(error)?)).await?),
     }
 }
 
@@ -187,7 +187,7 @@ fn expected(editor: &Editor) -> Expected {
 
 async fn answered(editor: &Editor, outcome: Result<UserView>, message: &str) -> Result<HttpResponse> {
     match outcome {
-        Ok(user) => Ok(editor.done("/admin/users", &format!("{} {message}", user.name))),
+        Ok(user) => Ok(editor.redirect("/admin/users", &format!("{} {message}", user.name))),
         Err(error) if error.code == Code::PreconditionFailed => {
             let problem =
                 "Somebody changed this user meanwhile. Nothing was saved. The page now shows the stored values."
@@ -195,7 +195,7 @@ async fn answered(editor: &Editor, outcome: Result<UserView>, message: &str) -> 
             editor.show_with(StatusCode::CONFLICT, &user_page(editor, Some(problem)).await?)
         }
         Err(error) => {
-            let problem = told(error)?;
+            let problem = form_error(error)?;
             editor.show_again(&user_page(editor, Some(problem)).await?)
         }
     }

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 /// A JSON value for people to read: a list as words with commas, booleans as yes and no, null as nothing.
 #[must_use]
-pub fn shown(value: &Value) -> String {
+pub fn display_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
         Value::Array(items) if items.iter().all(|item| !item.is_array() && !item.is_object()) => {
-            items.iter().map(shown).collect::<Vec<_>>().join(", ")
+            items.iter().map(display_text).collect::<Vec<_>>().join(", ")
         }
         other => other.to_string(),
     }
@@ -18,8 +18,8 @@ pub fn shown(value: &Value) -> String {
 
 /// The same, but values with many parts get several lines.
 #[must_use]
-pub fn shown_at_length(value: &Value) -> String {
-    match shown(value) {
+pub fn display_multiline(value: &Value) -> String {
+    match display_text(value) {
         text if text.starts_with(['{', '[']) && !value.is_string() => {
             serde_json::to_string_pretty(value).unwrap_or(text)
         }
@@ -30,13 +30,13 @@ pub fn shown_at_length(value: &Value) -> String {
 /// The value at a pointer, for people to read.
 #[must_use]
 pub fn at(value: &Value, pointer: &str) -> String {
-    value.pointer(pointer).map(shown).unwrap_or_default()
+    value.pointer(pointer).map(display_text).unwrap_or_default()
 }
 
 /// A list of words as a field shows it: one per line, because a word may contain a comma.
 #[must_use]
 pub fn lines(items: &[Value]) -> String {
-    items.iter().map(shown).collect::<Vec<_>>().join("\n")
+    items.iter().map(display_text).collect::<Vec<_>>().join("\n")
 }
 
 /// The words of such a field.

@@ -18,7 +18,7 @@ use super::{
     merge,
     saving::{Saved, Saving},
 };
-use crate::shown;
+use crate::render_blocks;
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::http::{
@@ -30,7 +30,7 @@ use edge::http::{
     patch,
     resource::{self, Ref, Resource},
 };
-use world::memory;
+use world::{guidance, memory};
 
 /// What the editor knows about a kind of row.
 pub trait World: Resource {
@@ -48,6 +48,9 @@ pub trait World: Resource {
     /// Whether rows belong to people, who may ask to have them erased.
     const IS_ERASED: bool = false;
 
+    /// Whether rows react to the actions of characters, and have a page for their reactions.
+    const REACTS: bool = false;
+
     /// The cells of a row's columns.
     fn cells(model: &Self::Model) -> Vec<String>;
 
@@ -58,7 +61,7 @@ pub trait World: Resource {
     }
 
     /// A row's view for the form: it has names where the view has ids.
-    fn written(_: &TenantTx, view: Value) -> impl Future<Output = Result<Value>> {
+    fn form_view(_: &TenantTx, view: Value) -> impl Future<Output = Result<Value>> {
         async { Ok(view) }
     }
 }
@@ -77,12 +80,24 @@ pub(super) struct FormPage {
     pub(super) form_id: Option<String>,
     pub(super) delete_path: Option<String>,
     pub(super) erase_path: Option<String>,
+    /// The page of the row's scores and reactions.
+    pub(super) reactions_path: Option<String>,
     pub(super) slug: Option<String>,
     pub(super) form: FormView,
     /// Whether somebody changed the row since the form was loaded.
     pub(super) is_conflict: bool,
+    /// Instructions that a file brought, by the label of their field. No model reads them until somebody accepts them.
+    pub(super) pending: Vec<(&'static str, String)>,
+    /// Where to send what the user decides about them.
+    pub(super) pending_path: String,
+    /// The address of the names that fields for actors suggest, if the form has such fields.
+    pub(super) actors_path: Option<String>,
 }
-shown!(FormPage: as_main);
+render_blocks!(FormPage: as_main);
+
+/// The problem of a deletion whose row somebody else changed meanwhile.
+pub(super) const CHANGED_SINCE: &str =
+    "Somebody changed this after you opened it. Check it again before you delete it.";
 
 /// A row as it is now: its label, its version, and its JSON for the form.
 pub struct Current {
@@ -110,7 +125,7 @@ impl InCampaign {
         let model = resource::find::<W>(tx, &self.caller, Some(&campaign), &Ref::parse(x)).await?;
         let stamp = W::stamp(&model);
         let (id, label, version) = (stamp.id, stamp.label.to_owned(), stamp.version);
-        let view = W::written(tx, resource::view::<W>(model, &self.caller)?).await?;
+        let view = W::form_view(tx, resource::view::<W>(model, &self.caller)?).await?;
         Ok(Current { id, label, version, view })
     }
 
@@ -158,9 +173,13 @@ fn new_page<W: World>(at: &InCampaign, form_id: String, texts: &Texts, errors: &
         form_id: Some(form_id),
         delete_path: None,
         erase_path: None,
+        reactions_path: None,
         slug: None,
         form: FormView::new(W::GROUPS, texts, errors, None, false),
         is_conflict: false,
+        pending: Vec::new(),
+        pending_path: String::new(),
+        actors_path: None,
     }
 }
 
@@ -180,18 +199,18 @@ pub async fn new<W: World>(at: InCampaign) -> Result<HttpResponse> {
 pub async fn create<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_sent(W::GROUPS, &at.form);
     let form_id = form_id(&at);
-    let again = |errors: &Errors| at.show_again(&new_page::<W>(&at, form_id.clone(), &texts, errors));
+    let show_again = |errors: &Errors| at.show_again(&new_page::<W>(&at, form_id.clone(), &texts, errors));
     let value = match whole(W::GROUPS, &texts, W::blank()) {
         Ok(value) => value,
-        Err(errors) => return again(&errors),
+        Err(errors) => return show_again(&errors),
     };
     let made = async {
         let body = Body { value: typed(value)?, idempotency: once(&at, &form_id, &texts) };
         resource::create::<W>(&at.app, &at.caller, Some(&at.campaign_id()), &at.url(W::PATH), body).await
     };
     match made.await {
-        Ok(reply) => Ok(at.done(&row_path::<W>(&at, &reply)?, &format!("The {} was created.", W::ONE))),
-        Err(error) => again(&Errors::of(W::GROUPS, error)?),
+        Ok(reply) => Ok(at.redirect(&row_path::<W>(&at, &reply)?, &format!("The {} was created.", W::ONE))),
+        Err(error) => show_again(&Errors::of(W::GROUPS, error)?),
     }
 }
 
@@ -240,10 +259,72 @@ fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView) -> FormPa
         delete_path: at.may_write().then(|| format!("{path}/delete")),
         erase_path: (W::IS_ERASED && at.may(edge::caller::Scope::Gm) && at.may(edge::caller::Scope::Admin))
             .then(|| format!("{path}/erase")),
+        reactions_path: (W::REACTS && at.may(edge::caller::Scope::Gm)).then(|| format!("{path}/reactions")),
         slug: row.view.get("slug").and_then(Value::as_str).map(ToOwned::to_owned),
+        pending: pending(&row.view),
+        pending_path: format!("{path}/instructions"),
         action: path,
         form,
         is_conflict: false,
+        actors_path: None,
+    }
+}
+
+/// The draft of a row, by the label of its field.
+pub(super) fn pending(row: &Value) -> Vec<(&'static str, String)> {
+    let texts = [
+        ("/instructions", "Instructions"),
+        ("/post_history_instructions", "Instructions after the conversation"),
+        ("/authors_note/text", "Author's note"),
+    ];
+    let text = |(at, label)| {
+        let text = row.pointer(&format!("/pending_instructions{at}"))?.as_str()?;
+        Some((label, text.to_owned()))
+    };
+    texts.into_iter().filter_map(text).collect()
+}
+
+/// POST that accepts a row's draft or throws it away.
+///
+/// # Errors
+/// Errors that the form did not cause.
+pub async fn decide<W: World>(at: InCampaign) -> Result<HttpResponse> {
+    let row = at.read_current::<W>(at.path("x")).await?;
+    let path = format!("{}/{}", at.url(W::PATH), row.id);
+    let (c, x) = (at.campaign_id(), row.id.to_string());
+    let decided = decision(&at, &row.view, async |expected: Expected, patch: Value| {
+        resource::change::<W>(&at.app, &at.caller, &expected, Some(&c), &x, patch).await
+    });
+    let notice = decided.await?;
+    Ok(at.redirect(&path, &notice))
+}
+
+/// Accepts a draft or throws it away, if it is still the one that the user saw. Returns what to tell the user.
+///
+/// # Errors
+/// Errors that the form did not cause.
+pub(super) async fn decision(
+    at: &Editor,
+    row: &Value,
+    write: impl AsyncFnOnce(Expected, Value) -> Result<Reply>,
+) -> Result<String> {
+    let accepts = at.form.text("do") == "accept";
+    let Some(accepted) = guidance::accepted(row) else { return Ok("There is no draft any more.".to_owned()) };
+    let patch = if accepts { accepted } else { serde_json::json!({ "pending_instructions": null }) };
+    let told = if accepts { "The instructions were accepted." } else { "The draft was discarded." };
+    match write(Expected::version(at.form.version().unwrap_or(0)), patch).await {
+        Ok(_) => Ok(told.to_owned()),
+        Err(error) if error.code == Code::PreconditionFailed => {
+            Ok("Somebody changed this meanwhile. Read the draft again before you accept it.".to_owned())
+        }
+        Err(error) if error.code == Code::ValidationFailed => {
+            let why: Vec<&str> = error.errors.iter().map(|e| e.message.as_str()).collect();
+            Ok(format!(
+                "The draft cannot be accepted as it is: {}. Copy it into the form and correct it there.",
+                why.join("; ")
+            ))
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -266,8 +347,8 @@ pub async fn save<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let mut saving = Saving::of(W::GROUPS, &at.form)?;
     saving.take_theirs(&at.form, &row.view);
     let path = format!("{}/{}", at.url(W::PATH), row.id);
-    match written::<W>(&at, &row, &saving).await? {
-        Saved::Done(_) => Ok(at.done(&path, &format!("The {} was saved.", W::ONE))),
+    match save_row::<W>(&at, &row, &saving).await? {
+        Saved::Done(_) => Ok(at.redirect(&path, &format!("The {} was saved.", W::ONE))),
         Saved::Wrong(errors) => {
             let form = FormView::over(W::GROUPS, &row.view, &saving.texts, &errors, false);
             at.show_again(&edit_page::<W>(&at, &row, form))
@@ -280,7 +361,7 @@ pub async fn save<W: World>(at: InCampaign) -> Result<HttpResponse> {
 }
 
 /// Writes the submitted form to its row.
-pub(super) async fn written<W: World>(at: &InCampaign, row: &Current, saving: &Saving) -> Result<Saved<Reply>> {
+pub(super) async fn save_row<W: World>(at: &InCampaign, row: &Current, saving: &Saving) -> Result<Saved<Reply>> {
     let (c, x) = (at.campaign_id(), row.id.to_string());
     let write = async |expected: Expected, patch: Value| {
         resource::change::<W>(&at.app, &at.caller, &expected, Some(&c), &x, patch).await
@@ -346,10 +427,10 @@ pub async fn delete<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let expected = Expected::version(at.form.version().unwrap_or(0));
     let (c, x) = (at.campaign_id(), row.id.to_string());
     match resource::remove::<W>(&at.app, &at.caller, &expected, Some(&c), &x).await {
-        Ok(_) => Ok(at.done(&at.url(W::PATH), &format!("The {} {} was deleted.", W::ONE, row.label))),
+        Ok(_) => Ok(at.redirect(&at.url(W::PATH), &format!("The {} {} was deleted.", W::ONE, row.label))),
         Err(error) if error.code == Code::PreconditionFailed => {
-            let problem = "Somebody changed this after you opened it. Check it again before you delete it.".to_owned();
-            at.show_with(StatusCode::CONFLICT, &delete_page::<W>(&at, &row, Some(problem), Vec::new()).await?)
+            let problem = Some(CHANGED_SINCE.to_owned());
+            at.show_with(StatusCode::CONFLICT, &delete_page::<W>(&at, &row, problem, Vec::new()).await?)
         }
         Err(error) if matches!(error.code, Code::Referenced | Code::Conflict) => {
             let rows = in_the_way::of(&at, &error).await?;

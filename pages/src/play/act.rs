@@ -9,15 +9,17 @@ use rules::dice::Meaning;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Filled, Notice, filled, html, is_htmx, rendered, shown, table::Seat, visit::Visitor, whisper};
+use super::{Filled, Notice, filled, html, is_htmx, page_or_alert, rendered, table::Seat, visit::Visitor, whisper};
 use ai::{
     planner::{
-        act::{Wanted, act, may},
+        act::{ActRequest, act, may},
         state::PlannerState,
     },
     turns::{
-        Job, OnBusy, OnFailure, runner,
-        start::{Asker, start},
+        Job, OnBusy, OnFailure, Way,
+        again::{self, Wished},
+        runner,
+        start::{Asker, Wish as AnswerWish, start},
     },
 };
 use base::error::{Error, Result};
@@ -65,10 +67,10 @@ pub async fn say(
     path: web::Path<String>,
     form: Filled<Words>,
 ) -> HttpResponse {
-    shown(&request, said(&app, &visitor, &request, &path, form).await)
+    page_or_alert(&request, post_words(&app, &visitor, &request, &path, form).await)
 }
 
-async fn said(
+async fn post_words(
     app: &web::Data<PlannerState>,
     visitor: &Visitor,
     request: &HttpRequest,
@@ -85,11 +87,11 @@ async fn said(
             format!("Write something, in at most {SAID_CHARS_MAX} characters."),
         ));
     }
-    if let Some(rest) = whisper::asked(text) {
+    if let Some(rest) = whisper::parse(text) {
         let seat = Seat::take(app, visitor, link).await?;
         let message = whisper::message(&seat, rest).await?;
         write(app, seat.leave(), message).await?;
-        return Ok(done(request, link));
+        return Ok(empty_or_redirect(request, link));
     }
     if words.to == GAME {
         return planned(app, visitor, request, link, text).await;
@@ -100,7 +102,7 @@ async fn said(
         let message =
             NewMessage { player_id: Some(seat.player), ..NewMessage::chat(Author::Player, &name, text.to_owned()) };
         write(app, seat.leave(), message).await?;
-        return Ok(done(request, link));
+        return Ok(empty_or_redirect(request, link));
     }
     drop(seat);
     let job = Job {
@@ -110,10 +112,12 @@ async fn said(
         player: visitor.player.to_string(),
         action: text.to_owned(),
         mechanics: None,
-        mode: app.llm.reply_mode(&visitor.caller.tenant),
+        mode: None,
         on_busy: OnBusy::Reject,
         on_failure: OnFailure::Revert,
         key: None,
+        reaction: None,
+        way: Way::Answer,
     };
     let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
         runner::run(&app, &caller, &job, &asker).await
@@ -122,7 +126,7 @@ async fn said(
         return Err(Error::internal("a turn without a key was answered before it began"));
     };
     if !is_htmx(request) {
-        return Ok(done(request, link));
+        return Ok(empty_or_redirect(request, link));
     }
     rendered(&Pending { link, turn: turn.to_string(), player: &name, text, npc: &words.to })
 }
@@ -143,7 +147,7 @@ async fn planned(
     text: &str,
 ) -> Result<HttpResponse> {
     may(app, &visitor.caller, text)?;
-    let wanted = Wanted {
+    let wanted = ActRequest {
         campaign: link.to_owned(),
         player: visitor.player.to_string(),
         text: text.to_owned(),
@@ -160,7 +164,7 @@ async fn planned(
     let answer: serde_json::Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
     let message = answer["message"].as_str().unwrap_or_default();
     match (answer["visibility"] == "public", is_htmx(request)) {
-        (true, _) => Ok(done(request, link)),
+        (true, _) => Ok(empty_or_redirect(request, link)),
         (false, true) => rendered(&Aside { message }),
         (false, false) => rendered(&Notice { message, back: &format!("/play/{link}") }),
     }
@@ -181,7 +185,7 @@ pub async fn roll(
     path: web::Path<String>,
     form: Filled<Roll>,
 ) -> HttpResponse {
-    shown(&request, rolled(&app, &visitor, &request, &path, form).await)
+    page_or_alert(&request, rolled(&app, &visitor, &request, &path, form).await)
 }
 
 async fn rolled(
@@ -219,24 +223,117 @@ async fn rolled(
             player_id: Some(visitor.player),
             ..NewMessage::chat(Author::Player, &who.name, messages::roll_text(&facts))
         };
-        messages::insert(tx, campaign, &[message]).await.map(drop)
+        messages::insert(tx, campaign, std::slice::from_ref(&message)).await?;
+        messages::report_table(tx, campaign, std::iter::once(&message)).await
     })
     .await?;
-    Ok(done(request, link))
+    Ok(empty_or_redirect(request, link))
 }
 
 async fn write(app: &PlannerState, (caller, campaign): (Caller, Uuid), message: NewMessage) -> Result<()> {
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         app.limits.check_rows(tx, &caller, "message").await?;
-        messages::insert(tx, campaign, std::slice::from_ref(&message)).await.map(drop)
+        messages::insert(tx, campaign, std::slice::from_ref(&message)).await?;
+        messages::report_table(tx, campaign, std::iter::once(&message)).await
     })
     .await
 }
 
 /// Nothing to show: the news arrives live. Without JavaScript the page is reloaded.
-fn done(request: &HttpRequest, link: &str) -> HttpResponse {
+fn empty_or_redirect(request: &HttpRequest, link: &str) -> HttpResponse {
     if is_htmx(request) {
         return html(StatusCode::OK, String::new());
     }
     HttpResponse::SeeOther().insert_header(("location", format!("/play/{link}"))).finish()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attempt {}
+
+/// Tries the last answer to this player again. The new one arrives like every message, in place of the other.
+#[post("/{campaign}/turns/{turn}/again")]
+pub async fn try_again(
+    app: web::Data<PlannerState>,
+    visitor: Visitor,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+    form: Filled<Attempt>,
+) -> HttpResponse {
+    let (link, turn) = path.into_inner();
+    let done = async {
+        from_our_page(&request)?;
+        let Attempt {} = filled(form)?;
+        let caller = visitor.caller.clone();
+        again::try_again(app.turn(), caller, &link, turn, Wished::default(), AnswerWish::Later, None).await?;
+        Ok(empty_or_redirect(&request, &link))
+    };
+    page_or_alert(&request, done.await)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Chosen {
+    /// The turn to choose.
+    turn: Uuid,
+}
+
+/// Chooses another alternative of the last answer to this player.
+#[post("/{campaign}/choose")]
+pub async fn choose(
+    app: web::Data<PlannerState>,
+    visitor: Visitor,
+    request: HttpRequest,
+    path: web::Path<String>,
+    form: Filled<Chosen>,
+) -> HttpResponse {
+    let done = async {
+        from_our_page(&request)?;
+        let Chosen { turn } = filled(form)?;
+        again::choose_one(&app.turn(), &visitor.caller, &path, turn, None).await?;
+        Ok(empty_or_redirect(&request, &path))
+    };
+    page_or_alert(&request, done.await)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Met {
+    /// The slug of an NPC.
+    to: String,
+}
+
+/// Lets an NPC greet the player, if their conversation has not begun.
+#[post("/{campaign}/meet")]
+pub async fn meet(
+    app: web::Data<PlannerState>,
+    visitor: Visitor,
+    request: HttpRequest,
+    path: web::Path<String>,
+    form: Filled<Met>,
+) -> HttpResponse {
+    let done = async {
+        from_our_page(&request)?;
+        let Met { to } = filled(form)?;
+        let job = Job {
+            campaign: path.to_string(),
+            kind: EntityKind::Npc,
+            entity: to,
+            player: visitor.player.to_string(),
+            action: String::new(),
+            mechanics: None,
+            mode: None,
+            on_busy: OnBusy::Reject,
+            on_failure: OnFailure::Revert,
+            key: None,
+            reaction: None,
+            way: Way::Greeting(0),
+        };
+        let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
+            runner::run(&app, &caller, &job, &asker).await
+        };
+        start(&app.turn(), &visitor.caller, false, run)?.ended().await?;
+        Ok(empty_or_redirect(&request, &path))
+    };
+    page_or_alert(&request, done.await)
 }

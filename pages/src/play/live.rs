@@ -16,12 +16,13 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    Alert, shown,
+    Alert, page_or_alert,
     table::{MessageView, Seat, people},
     visit::Visitor,
 };
 use ai::{
     planner::state::PlannerState,
+    reactions::replies,
     turns::events::{Event, Heard, Listener, listener},
 };
 use base::error::{Code, Error, Result};
@@ -54,7 +55,7 @@ pub async fn follow(
     match stream {
         // The reader of a stream cannot show an error page.
         Err(error) if is_over(&error) => sse::answer(stream::once(async { Ok(ended()) }).boxed_local()),
-        stream => shown(&request, stream),
+        stream => page_or_alert(&request, stream),
     }
 }
 
@@ -69,7 +70,8 @@ async fn followed(
     let campaign = Seat::take(&app, &visitor, link).await?.campaign;
     let end = app.feeds.watch((visitor.caller.tenant_id(), campaign))?;
     let until = Instant::now() + FOLLOWED_FOR;
-    let onlooker = Onlooker { app, visitor, link: link.to_owned(), after, end, until, people: String::new() };
+    let onlooker =
+        Onlooker { app, visitor, link: link.to_owned(), after, end, until, people: String::new(), replies_wait: true };
     let events = stream::unfold(Some(onlooker), async |onlooker| {
         let mut onlooker = onlooker?;
         match onlooker.next().await {
@@ -108,6 +110,8 @@ struct Onlooker {
     until: Instant,
     /// The list of people the player may write to, as last sent.
     people: String,
+    /// Whether replies may wait for the player.
+    replies_wait: bool,
 }
 
 impl Onlooker {
@@ -126,7 +130,12 @@ impl Onlooker {
                 return Ok(Some(ended()));
             }
             let bytes = self.look(&seat).await?;
+            let (campaign, player) = (seat.campaign, seat.player);
             drop(seat);
+            if std::mem::take(&mut self.replies_wait) {
+                // They become messages, which arrive like all others.
+                replies::deliver_all(&self.app, &self.visitor.caller, campaign, player).await?;
+            }
             if !bytes.is_empty() {
                 return Ok(Some(bytes));
             }
@@ -149,8 +158,12 @@ impl Onlooker {
             here.filter(|change| op.is_none_or(|op| change.op == op)).map(|change| change.row).collect()
         };
         let mut pieces: Vec<(&str, String)> = Vec::new();
-        for message in &seat.messages(Which::These(&changed("message", Some("insert")))).await? {
-            pieces.push(("message", MessageView { message }.render().map_err(Error::internal)?));
+        self.replies_wait |= !changed("reply", Some("insert")).is_empty();
+        let new = seat.messages(Which::These(&changed("message", Some("insert")))).await?;
+        let attempts = seat.attempts(&new).await?;
+        for message in &new {
+            let view = MessageView { link: &self.link, message, attempts: attempts.of(message) };
+            pieces.push(("message", view.render().map_err(Error::internal)?));
         }
         for gone in changed("message", Some("delete")) {
             pieces.push(("message", format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>")));
@@ -189,13 +202,13 @@ pub async fn turn(
 ) -> HttpResponse {
     let (link, turn) = path.into_inner();
     match listener(app.turn(), &visitor.caller, &link, turn, sse::last_event_id(&request)).await {
-        Ok(Some(listener)) => told(listener),
+        Ok(Some(listener)) => event_stream(listener),
         Ok(None) => HttpResponse::NoContent().finish(),
         Err(error) => super::alert(&request, &error),
     }
 }
 
-fn told(listener: Listener) -> HttpResponse {
+fn event_stream(listener: Listener) -> HttpResponse {
     let events = stream::unfold(Some(listener), async |listener| {
         let mut listener = listener?;
         let events = match listener.next().await {

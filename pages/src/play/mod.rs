@@ -32,6 +32,9 @@ pub fn configure(config: &mut web::ServiceConfig) {
             .service(table::page)
             .service(act::say)
             .service(act::roll)
+            .service(act::try_again)
+            .service(act::choose)
+            .service(act::meet)
             .service(live::follow)
             .service(live::turn),
     );
@@ -106,6 +109,6 @@ fn table_of(request: &HttpRequest) -> String {
 }
 
 /// The response of a page, or its error.
-fn shown(request: &HttpRequest, result: Result<HttpResponse>) -> HttpResponse {
+fn page_or_alert(request: &HttpRequest, result: Result<HttpResponse>) -> HttpResponse {
     result.unwrap_or_else(|error| alert(request, &error))
 }

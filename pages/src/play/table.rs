@@ -1,13 +1,18 @@
 //! What a player sees: messages and rolls, the character sheet, and the current fights.
 
+use std::collections::HashMap;
+
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
 use entity::{character, session::Role};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{rendered, shown, visit::Visitor};
-use ai::planner::{self, state::PlannerState};
+use super::{page_or_alert, rendered, visit::Visitor};
+use ai::{
+    planner::{self, state::PlannerState},
+    turns::again::alternatives_of,
+};
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{
@@ -16,7 +21,7 @@ use edge::{
 };
 use world::{
     journal,
-    messages::service::{Seen, Which, seen},
+    messages::service::{VisibleMessage, Which, visible_messages},
     playing::Reader,
     table::{self, Person},
 };
@@ -54,9 +59,9 @@ impl Seat {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn messages(&self, which: Which<'_>) -> Result<Vec<Seen>> {
+    pub async fn messages(&self, which: Which<'_>) -> Result<Vec<VisibleMessage>> {
         let reader = Reader { role: Role::Player, player: Some(self.player) };
-        seen(&self.tx, self.campaign, reader, which).await
+        visible_messages(&self.tx, self.campaign, reader, which).await
     }
 
     /// The player's character.
@@ -111,7 +116,10 @@ struct Door<'a> {
 #[derive(Template)]
 #[template(path = "play/message.html")]
 pub struct MessageView<'a> {
-    pub message: &'a Seen,
+    pub link: &'a str,
+    pub message: &'a VisibleMessage,
+    /// The attempts at this answer, if it is one to this player.
+    pub attempts: Option<&'a Attempts>,
 }
 
 impl MessageView<'_> {
@@ -123,6 +131,50 @@ impl MessageView<'_> {
             ("", _) => "Game Master",
             (name, _) => name,
         }
+    }
+}
+
+/// The attempts at answers to the player, by the turn that is chosen.
+#[derive(Default)]
+pub struct AllAttempts(HashMap<Uuid, Attempts>);
+
+impl AllAttempts {
+    /// Those at the answer that a message holds.
+    #[must_use]
+    pub fn of(&self, message: &VisibleMessage) -> Option<&Attempts> {
+        self.0.get(&message.turn_id?).filter(|_| message.author == "ai")
+    }
+}
+
+/// The attempts at an answer.
+pub struct Attempts {
+    /// The one before and the one after the chosen attempt.
+    before: Option<Uuid>,
+    after: Option<Uuid>,
+    /// Which one is chosen, from 1, and how many there are.
+    number: usize,
+    count: usize,
+}
+
+impl Seat {
+    /// The attempts at the newest answer to this player among these messages, because only the last answer can be tried again. One
+    /// statement, or none without answers.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn attempts(&self, messages: &[VisibleMessage]) -> Result<AllAttempts> {
+        let turns: Vec<Uuid> = messages.iter().filter(|m| m.author == "ai").filter_map(|m| m.turn_id).collect();
+        if turns.is_empty() {
+            return Ok(AllAttempts::default());
+        }
+        let mut all = AllAttempts::default();
+        for (turn, attempts) in alternatives_of(&self.tx, self.player, &turns).await? {
+            let at = attempts.iter().position(|id| *id == turn).unwrap_or(0);
+            let near = |at: Option<usize>| at.and_then(|at| attempts.get(at)).copied();
+            let (before, after) = (near(at.checked_sub(1)), near(Some(at + 1)));
+            all.0.insert(turn, Attempts { before, after, number: at + 1, count: attempts.len().max(1) });
+        }
+        Ok(all)
     }
 }
 
@@ -197,9 +249,9 @@ pub async fn page(app: web::Data<PlannerState>, request: HttpRequest, path: web:
     match page {
         // No visit, or a visit to another table.
         Err(error) if matches!(error.code, Code::Unauthenticated | Code::NotFound) => {
-            shown(&request, rendered(&Door { link: &path }))
+            page_or_alert(&request, rendered(&Door { link: &path }))
         }
-        page => shown(&request, page),
+        page => page_or_alert(&request, page),
     }
 }
 
@@ -209,8 +261,12 @@ async fn sat_down(app: &PlannerState, visitor: &Visitor, link: &str) -> Result<H
     let (seq, _) = journal::head(&seat.tx, seat.campaign).await?;
     let sheet = seat.sheet().await?;
     let mut messages = String::new();
-    for message in &seat.messages(Which::Newest(MESSAGES_SHOWN)).await? {
-        messages.push_str(&MessageView { message }.render().map_err(Error::internal)?);
+    let newest = seat.messages(Which::Newest(MESSAGES_SHOWN)).await?;
+    let attempts = seat.attempts(&newest).await?;
+    for message in &newest {
+        messages.push_str(
+            &MessageView { link, message, attempts: attempts.of(message) }.render().map_err(Error::internal)?,
+        );
     }
     let campaign = table::campaign_name(&seat.tx, seat.campaign).await?;
     let shown = Page {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Filled, filled, shown, table_of};
+use super::{Filled, filled, page_or_alert, table_of};
 use ai::planner::state::PlannerState;
 use base::{
     clock,
@@ -95,7 +95,7 @@ struct Enter {
 /// Exchanges a player's token for a visit.
 #[post("/{campaign}/enter")]
 pub async fn enter(request: HttpRequest, campaign: web::Path<String>, form: Filled<Enter>) -> HttpResponse {
-    shown(&request, entered(&request, &campaign, form).await)
+    page_or_alert(&request, entered(&request, &campaign, form).await)
 }
 
 async fn entered(request: &HttpRequest, campaign: &str, form: Filled<Enter>) -> Result<HttpResponse> {

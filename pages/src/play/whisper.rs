@@ -21,7 +21,7 @@ const NAMED_MAX: usize = 20;
 
 /// The text after the command, if this is a whisper.
 #[must_use]
-pub fn asked(text: &str) -> Option<&str> {
+pub fn parse(text: &str) -> Option<&str> {
     COMMANDS.iter().find_map(|command| {
         let (head, rest) = text.split_at_checked(command.len())?;
         let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);

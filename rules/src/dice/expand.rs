@@ -87,7 +87,7 @@ impl<'n> Writer<'_, 'n> {
             self.copy(&mut out, rest.get(..place).unwrap_or_default(), at - place as At, at)?;
             rest = rest.get(place + 1..).unwrap_or_default();
             let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || b"_.-".contains(b)).count();
-            let Some((name, meaning)) = self.known(rest.get(..length).unwrap_or_default()) else {
+            let Some((name, meaning)) = self.longest_known_name(rest.get(..length).unwrap_or_default()) else {
                 self.copy(&mut out, "@", at, at)?;
                 continue;
             };
@@ -118,7 +118,7 @@ impl<'n> Writer<'_, 'n> {
     }
 
     /// The longest known name, shortened only at hyphens.
-    fn known<'t>(&self, path: &'t str) -> Option<(&'t str, Meaning<'n>)> {
+    fn longest_known_name<'t>(&self, path: &'t str) -> Option<(&'t str, Meaning<'n>)> {
         let mut name = path;
         loop {
             if name.is_empty() {

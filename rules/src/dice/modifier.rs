@@ -213,7 +213,7 @@ impl Sides {
     }
 
     /// The value that a die shows for a number from the source (from 1).
-    pub(super) fn shown(self, drawn: u32) -> i32 {
+    pub(super) fn face_value(self, drawn: u32) -> i32 {
         let drawn = drawn.cast_signed();
         match self.kind {
             DieKind::Standard => drawn,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Lasting, Position, Refusal, Until, limits,
-    setup::{known_condition, text, under},
+    setup::{find_condition, text, under},
 };
 use crate::{
     SIZES,
@@ -273,7 +273,7 @@ impl NewParticipant {
         let immune = self.condition_immunities.iter().map(|name| ("condition_immunities", name));
         let has = self.conditions.iter().map(|c| ("conditions", &c.condition.name));
         for (field, name) in immune.chain(has) {
-            known_condition(&under(path, field), name)?;
+            find_condition(&under(path, field), name)?;
         }
         Ok(())
     }

@@ -214,7 +214,7 @@ impl Participant {
 }
 
 /// The rules' condition with this name.
-pub(super) fn known_condition(argument: &str, name: &str) -> Result<&'static str, Refusal> {
+pub(super) fn find_condition(argument: &str, name: &str) -> Result<&'static str, Refusal> {
     condition(name).map(|rule| rule.name).ok_or_else(|| {
         let known = CONDITIONS.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
         Refusal::argument(argument, format!("\"{name}\" is not one of {known}"))

@@ -36,8 +36,8 @@ pub enum EndOutcome {
     Other,
 }
 
-/// What a participant did and suffered. Damage counts after resistances and with the excess; healing counts what was
-/// actually regained.
+/// What a participant did and suffered. Damage is counted after resistances, including damage beyond 0 hit points.
+/// Healing is counted as the hit points regained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[expect(missing_docs, reason = "their names say it")]
@@ -106,7 +106,7 @@ pub struct Economy {
 #[serde(tag = "until", rename_all = "snake_case")]
 #[schema(as = ConditionEnd)]
 pub enum Until {
-    /// Only its rounds, which the condition itself has.
+    /// The condition ends after its rounds, which it has itself.
     Rounds,
     /// The end of somebody's concentration.
     Concentration {
@@ -140,7 +140,7 @@ pub struct Lasting {
     pub description: Option<String>,
 }
 
-/// Somebody left somebody's reach, and may be attacked for it.
+/// A participant left another's reach, and may be attacked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Provocation {
     /// Who may attack.

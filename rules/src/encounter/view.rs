@@ -166,7 +166,7 @@ impl Encounter {
     #[must_use]
     pub fn view(&self, verbosity: Verbosity) -> View {
         let standard = verbosity >= Verbosity::Standard;
-        let everybody = || self.turn_order().into_iter().map(|p| self.told(p, verbosity)).collect();
+        let everybody = || self.turn_order().into_iter().map(|p| self.participant_view(p, verbosity)).collect();
         View {
             encounter_id: self.id.clone(),
             name: self.name.clone(),
@@ -185,7 +185,7 @@ impl Encounter {
         }
     }
 
-    fn told(&self, it: &Participant, verbosity: Verbosity) -> ParticipantView {
+    fn participant_view(&self, it: &Participant, verbosity: Verbosity) -> ParticipantView {
         let sheet = &it.creature;
         let standard = verbosity >= Verbosity::Standard;
         ParticipantView {

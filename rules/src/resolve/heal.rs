@@ -62,7 +62,7 @@ pub(crate) fn heal(outcome: &mut Outcome, target: &Creature, rows: &[Row], dice:
     let rolled = rows::roll(rows, false, dice, &mut outcome.dice)?;
     let amount = rolled.total_damage;
     let gained = regain(target, amount, &mut outcome.effects);
-    let parts = rolled.breakdown.iter().map(shown).collect::<Vec<_>>().join(", ");
+    let parts = rolled.breakdown.iter().map(row_text).collect::<Vec<_>>().join(", ");
     outcome.reasons.push(parts.into());
     outcome.success = true;
     outcome.total = amount;
@@ -73,7 +73,7 @@ pub(crate) fn heal(outcome: &mut Outcome, target: &Creature, rows: &[Row], dice:
     Ok(())
 }
 
-fn shown(row: &DamageRow) -> String {
+fn row_text(row: &DamageRow) -> String {
     if row.dice.is_empty() {
         return format!("{}: {}", row.label, row.flat_bonus);
     }

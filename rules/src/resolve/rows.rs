@@ -3,7 +3,7 @@
 use super::{Damage, DamagePart, DamageRow, DieShown, outcome::Text};
 use crate::{
     dice::{Dice, OutOfDice},
-    srd::{DamageDice, DicePool, same, written},
+    srd::{DamageDice, DicePool, format_pools, same},
 };
 
 /// Damage from one source, before rolling.
@@ -73,7 +73,7 @@ fn roll_row(row: &Row, double: bool, dice: &mut dyn Dice, shown: &mut Vec<DieSho
     }
     Ok(DamageRow {
         label: row.label.to_string(),
-        dice: written(&pools),
+        dice: format_pools(&pools),
         rolls,
         flat_bonus: row.flat,
         subtotal,

@@ -100,7 +100,8 @@ pub struct Creature {
     /// Armor that it is proficient with, besides that of its class.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub armor_proficiencies: Vec<String>,
-    /// Class and racial features. A feature that is not listed is not used. Its strength follows from class and level.
+    /// Class and racial features. A feature that is not listed has no effect. The strength of a feature follows from
+    /// class and level.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<Feature>,
     /// Weapons of a character.

@@ -51,12 +51,12 @@ impl CastingTime {
 
     /// Reads a casting time from a sheet, such as `1 bonus action` or `10 minutes`.
     #[must_use]
-    pub fn written(text: &str) -> Self {
-        let said = |word| holds(text, word);
+    pub fn parse(text: &str) -> Self {
+        let mentions = |word| holds(text, word);
         match () {
-            () if said("bonus") => Self::BonusAction,
-            () if said("reaction") => Self::Reaction,
-            () if said("minute") || said("hour") => Self::Longer,
+            () if mentions("bonus") => Self::BonusAction,
+            () if mentions("reaction") => Self::Reaction,
+            () if mentions("minute") || mentions("hour") => Self::Longer,
             () => Self::Action,
         }
     }

@@ -118,7 +118,7 @@ fn divisor(text: &str) -> Option<i64> {
 }
 
 /// Writes dice as text, such as `4d6` or `1d8+1d6`; empty if there are none.
-pub(crate) fn written(pools: &[DicePool]) -> String {
+pub(crate) fn format_pools(pools: &[DicePool]) -> String {
     let mut text = String::new();
     for pool in pools.iter().filter(|p| p.count > 0) {
         if !text.is_empty() {

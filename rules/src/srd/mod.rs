@@ -43,7 +43,7 @@ pub use classes::{
 };
 pub use conditions::{CONDITIONS, ConditionRule, Sense, condition};
 pub use damage::{DAMAGE_TYPES, damage_type};
-pub(crate) use dice::written;
+pub(crate) use dice::format_pools;
 pub use dice::{DICE_MAX, DamageDice, DicePool, FACES_MAX};
 pub use effects::{EFFECTS, EffectRule, effect};
 pub(crate) use lookup::holds;

@@ -297,7 +297,11 @@ pub const SPELLS: [SpellRule; 61] = [
         sight: true,
         ..save("Finger of Death", 7, Constitution, OnSave::Half, &[hurt("7d8+30", "necrotic")], 60)
     },
-    SpellRule { area_ft: Some(60), ..save("Sunburst", 8, Constitution, OnSave::Half, &[hurt("12d6", "radiant")], 150) },
+    SpellRule {
+        condition: Some("blinded"),
+        area_ft: Some(60),
+        ..save("Sunburst", 8, Constitution, OnSave::Half, &[hurt("12d6", "radiant")], 150)
+    },
     SpellRule {
         area_ft: Some(40),
         ..save("Meteor Swarm", 9, Dexterity, OnSave::Half, &[hurt("20d6", "fire"), hurt("20d6", "bludgeoning")], 5280)

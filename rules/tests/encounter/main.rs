@@ -4,8 +4,11 @@
 
 mod absorb;
 mod conditions;
+mod costs;
 mod end;
 mod fight;
+mod ground;
+mod limits;
 mod movement;
 mod properties;
 mod setup;

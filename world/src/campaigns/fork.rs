@@ -56,9 +56,11 @@ pub struct ForkInput {
     pub at_turn: Option<Uuid>,
     /// The slug of the fork. By default it is made from the name.
     #[garde(custom(validate::opt_slug))]
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9_-]*$")]
     pub slug: Option<String>,
     /// The name of the fork. By default the original's name.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     pub name: Option<String>,
 }
 
@@ -179,8 +181,8 @@ struct End {
 }
 
 /// A turn ended with its last journal entry: its own last change or, if it failed, the last change that was reverted.
-/// Changes from an earlier attempt do not count, nor that the turn was undone later. If a turn changed nothing, its end
-/// is found by the time.
+/// Changes from an earlier attempt do not count, and neither does a later undo or correction of the turn. If a turn changed nothing,
+/// its end is found by the time.
 const END: &str = "\
     SELECT t.status, t.finished_at, coalesce(h.pruned_seq, 0) AS pruned, \
            CASE WHEN t.status IN ('failed', 'cancelled') AND t.on_failure <> 'keep' THEN j.last \
@@ -189,9 +191,10 @@ const END: &str = "\
             ORDER BY b.seq DESC LIMIT 1) AS by_clock, \
            (SELECT b.at FROM journal b WHERE b.tenant_id = $1 AND b.campaign_id = $2 ORDER BY b.seq LIMIT 1) AS kept_since \
     FROM turn t LEFT JOIN feed_head h ON h.tenant_id = t.tenant_id AND h.campaign_id = t.campaign_id \
-    CROSS JOIN LATERAL (SELECT max(j.seq) AS last, max(j.seq) FILTER (WHERE j.origin <> 'revert') AS last_own, \
-        max(j.seq) FILTER (WHERE j.origin <> 'revert' AND j.seq > t.reverted_through) AS last_anew \
-        FROM journal j WHERE j.tenant_id = t.tenant_id AND j.turn_id = t.id) j \
+    CROSS JOIN LATERAL (SELECT max(j.seq) AS last, max(j.seq) FILTER (WHERE j.origin <> 'revert' AND j.is_own) AS last_own, \
+        max(j.seq) FILTER (WHERE j.origin <> 'revert' AND j.seq > t.reverted_through AND j.is_own) AS last_anew \
+        FROM (SELECT o.seq, o.origin, o.at <= t.finished_at OR t.edited_at IS NULL AND t.reverted_through = 0 AS is_own \
+              FROM journal o WHERE o.tenant_id = t.tenant_id AND o.turn_id = t.id) j) j \
     WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3";
 
 async fn end_of(tx: &TenantTx, source: Uuid, turn: Uuid) -> Result<End> {

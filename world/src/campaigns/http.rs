@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
 
-use super::{CampaignInput, Campaigns};
+use super::{CampaignInput, Campaigns, models};
 use crate::journal;
 use base::error::{Code, Error, Problem, Result};
 use edge::{
@@ -37,6 +37,7 @@ pub async fn create(
     request: HttpRequest,
     body: Body<CampaignInput>,
 ) -> Result<Reply> {
+    models::check(&app, &caller, body.value.settings.get("models")).await?;
     resource::create::<Campaigns>(&app, &caller, None, request.path(), body).await
 }
 
@@ -65,6 +66,7 @@ pub async fn patch(
     path: web::Path<String>,
     body: Body<Value>,
 ) -> Result<Reply> {
+    models::check(&app, &caller, body.value.pointer("/settings/models")).await?;
     resource::patch::<Campaigns>(&app, &caller, &request, None, &path, body).await
 }
 
@@ -87,8 +89,10 @@ pub async fn delete(
 #[into_params(parameter_in = Query)]
 pub struct ChangesParams {
     /// The `seq` of the last change that the client has; 0 reads from the beginning.
+    #[param(minimum = 0)]
     after: i64,
     /// Changes per page, 1 to 200. By default 50.
+    #[param(minimum = 1, maximum = 200)]
     limit: Option<i64>,
 }
 

@@ -2,18 +2,24 @@
 
 pub mod fork;
 pub mod http;
+pub mod models;
 pub mod overview;
 pub mod prompt_section;
+pub mod prompt_template;
 pub mod removal;
 pub mod settings;
 
-use entity::{campaign, shapes::Extensions};
+use entity::{
+    campaign,
+    shapes::{Extensions, PendingInstructions},
+};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::guidance;
 use base::error::Result;
 use db::tenancy::TenantTx;
 use edge::http::{
@@ -28,9 +34,11 @@ use edge::http::{
 #[garde(allow_unvalidated)]
 pub struct CampaignInput {
     #[garde(custom(validate::opt_slug))]
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9_-]*$")]
     #[serde(default)]
     pub slug: Option<String>,
     #[garde(custom(validate::line))]
+    #[schema(min_length = 1)]
     pub name: String,
     #[garde(length(chars, max = 20_000))]
     #[serde(default)]
@@ -41,6 +49,14 @@ pub struct CampaignInput {
     #[garde(length(chars, max = 200))]
     #[serde(default)]
     pub game_time: Option<String>,
+    /// What the author tells all models of the campaign: tone, style, length, language, lines and veils.
+    #[garde(custom(guidance::instructions))]
+    #[serde(default)]
+    pub instructions: String,
+    /// Instructions that a file brought. No model reads them.
+    #[garde(custom(guidance::pending))]
+    #[serde(default)]
+    pub pending_instructions: Option<PendingInstructions>,
     #[garde(custom(settings::stored_fit))]
     #[serde(default)]
     #[schema(value_type = settings::CampaignSettings)]
@@ -50,6 +66,7 @@ pub struct CampaignInput {
     #[schema(value_type = Object)]
     pub extensions: Extensions,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub external_ref: Option<String>,
 }
@@ -73,7 +90,8 @@ impl Resource for Campaigns {
     const TABLE: &'static str = "campaign";
     const IN_CAMPAIGN: bool = false;
     const READ_ONLY: &'static [&'static str] = &["forked_from"];
-    const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &["settings", "forked_from"];
+    const HIDDEN_FROM_PLAYERS: &'static [&'static str] =
+        &["instructions", "pending_instructions", "settings", "forked_from"];
     type Entity = campaign::Entity;
     type Model = campaign::Model;
     type View = campaign::Model;

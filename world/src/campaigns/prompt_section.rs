@@ -6,9 +6,15 @@ use entity::shapes::Extensions;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     EngineRules,
+    /// What the author tells all models of the campaign.
+    Instructions,
     GlobalLore,
     ScopedLore,
+    /// What the author tells the model about the character.
+    CharacterInstructions,
     Personality,
+    Scenario,
+    ExampleDialogue,
     Tools,
     PlayerLore,
     Memories,
@@ -18,20 +24,56 @@ pub enum Section {
     Turn,
 }
 
-use Section::{EngineRules, GlobalLore, History, Memories, Overview, Personality, PlayerLore, ScopedLore, Tools, Turn};
+use Section::{
+    CharacterInstructions, EngineRules, ExampleDialogue, GlobalLore, History, Instructions, Memories, Overview,
+    Personality, PlayerLore, Scenario, ScopedLore, Tools, Turn,
+};
 
 impl Section {
-    /// The order of sections in an NPC's or owner's prompt.
-    pub const ORDER: [Section; 9] =
-        [EngineRules, GlobalLore, ScopedLore, Personality, Tools, PlayerLore, Memories, History, Turn];
-    /// The base prompt, which is cached and checked by version heads.
-    pub const BASE: [Section; 7] = [EngineRules, GlobalLore, ScopedLore, Personality, Tools, PlayerLore, Memories];
+    /// The order of sections in an NPC's or owner's prompt, unless the campaign has a template.
+    pub const ORDER: [Section; 13] = [
+        EngineRules,
+        Instructions,
+        GlobalLore,
+        ScopedLore,
+        CharacterInstructions,
+        Personality,
+        Scenario,
+        ExampleDialogue,
+        Tools,
+        PlayerLore,
+        Memories,
+        History,
+        Turn,
+    ];
+
+    /// Whether the section belongs to the base prompt, which is cached and checked by version heads.
+    #[must_use]
+    pub fn is_base(self) -> bool {
+        !matches!(self, History | Turn | Overview)
+    }
+
+    /// Whether views list the section only if it has a text, because most campaigns do not use it.
+    #[must_use]
+    pub fn is_optional(self) -> bool {
+        matches!(self, Instructions | CharacterInstructions | Scenario | ExampleDialogue)
+    }
+
+    /// Whether the section may be cut if the prompt does not fit into the model's context.
+    #[must_use]
+    pub fn may_be_cut(self) -> bool {
+        matches!(self, GlobalLore | ScopedLore | Scenario | ExampleDialogue | PlayerLore | Memories | History)
+    }
 
     /// The section's name in JSON, in metrics and in a campaign's `settings.prompt_budgets`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             EngineRules => "engine_rules",
+            Instructions => "instructions",
+            CharacterInstructions => "character_instructions",
+            Scenario => "scenario",
+            ExampleDialogue => "example_dialogue",
             GlobalLore => "global_lore",
             ScopedLore => "scoped_lore",
             Personality => "personality",
@@ -54,7 +96,8 @@ impl Section {
     #[must_use]
     pub fn budget_tokens(self) -> Option<u32> {
         match self {
-            EngineRules | Personality | Tools => None,
+            EngineRules | Instructions | CharacterInstructions | Personality | Scenario | Tools => None,
+            ExampleDialogue => Some(2000),
             GlobalLore | ScopedLore => Some(3000),
             PlayerLore => Some(1000),
             Memories => Some(2000),

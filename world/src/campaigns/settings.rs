@@ -10,16 +10,41 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::{campaigns::prompt_section::Section, memory::subject::ABOUT_OTHERS};
+use crate::{
+    campaigns::{prompt_section::Section, prompt_template::PromptTemplates},
+    memory::subject::ABOUT_OTHERS,
+    owners::influence::TOOL_PRICES,
+    significance::scores,
+    tools,
+};
 use base::{
     error::{Error, Result},
     json,
 };
 use edge::http::{body, validate};
-use edge::tenants::commands;
+use edge::tenants::{commands, tasks::TaskModels};
 
-const NAMES: [&str; 4] = ["planner_commands", "prompt_budgets", ABOUT_OTHERS, "gm_encounters"];
+const NAMES: [&str; 15] = [
+    "models",
+    PROMPT_TEMPLATES,
+    CLEAN_ANSWERS,
+    "planner_commands",
+    "prompt_budgets",
+    ABOUT_OTHERS,
+    "gm_encounters",
+    "significance_scores",
+    "immediate_threshold",
+    "reaction_cooldown_seconds",
+    "reactions_per_day",
+    "reply_expires_seconds",
+    "reply_reverts",
+    "automatic_actions",
+    TOOL_PRICES,
+];
+const CLEAN_ANSWERS: &str = "clean_answers";
+const PROMPT_TEMPLATES: &str = "prompt_templates";
 const BUDGET_MAX: u32 = 200_000;
+const PRICE_MAX: f64 = 1_000_000.0;
 
 /// A campaign's settings. A setting that is absent or null has its default.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -30,6 +55,8 @@ pub struct CampaignSettings {
     pub planner_commands: Option<Vec<String>>,
     /// The largest number of tokens in a section of a prompt, 0 to 200000, by the name of the section.
     pub prompt_budgets: Option<BTreeMap<String, Option<u32>>>,
+    /// The sections of prompts, by task. By default all sections in the usual order.
+    pub prompt_templates: Option<PromptTemplates>,
     /// Whether a turn's model may also remember things about other players at the same location. Otherwise it can do so
     /// only about the turn's own player.
     #[schema(default = false)]
@@ -37,6 +64,60 @@ pub struct CampaignSettings {
     /// Whether the game master's AI gets the tools that begin fights while there is none.
     #[schema(default = false)]
     pub gm_encounters: Option<bool>,
+    /// The score of each type of action, 0 to 1000000, by the name of the type. By default `look` 0, `move` 1, `say` 2,
+    /// `use_item` 3, `talk` 5, `pray` 8, `attack` 10, `roll` 0, `check` 1, `do` 2 and `use_skill` 3. Other names define
+    /// further types.
+    pub significance_scores: Option<BTreeMap<String, Option<f64>>>,
+    /// A single action with at least this score is enough for a reaction, whatever the entity's threshold.
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    pub immediate_threshold: Option<f64>,
+    /// For how many seconds after a reaction the entity does not react to the same player again. Actions still count.
+    #[schema(minimum = 0, maximum = 86400, default = 60)]
+    pub reaction_cooldown_seconds: Option<u32>,
+    /// The most reactions in a day (UTC); 0 means no limit. Scores still grow after the limit is reached.
+    #[schema(minimum = 0, maximum = 1_000_000, default = 500)]
+    pub reactions_per_day: Option<u32>,
+    /// For how many seconds a reply waits for its player.
+    #[schema(minimum = 1, maximum = 604_800, default = 3600)]
+    pub reply_expires_seconds: Option<u32>,
+    /// Whether the effects of a reaction are undone when its reply cannot be delivered.
+    #[schema(default = false)]
+    pub reply_reverts: Option<bool>,
+    /// What the server itself reports as an action: `roll`, `check`, `do`, `move`, `use_skill` (commands), `attack` (in
+    /// encounters), `say` (at the table). By default nothing.
+    #[schema(max_items = 20)]
+    pub automatic_actions: Option<Vec<String>>,
+    /// The model profile for each task. A task without one uses the tenant's choice.
+    pub models: Option<TaskModels>,
+    /// What is removed from the texts of models. By default nothing.
+    pub clean_answers: Option<CleanAnswers>,
+    /// The prices of tools in influence, 0 to 1000000, by the name of the tool. Other tools have their default prices.
+    pub tool_prices: Option<BTreeMap<String, Option<f64>>>,
+}
+
+/// What is removed from the texts of NPCs, owners and sessions' AIs before they are stored. A rule that would leave nothing of a text is not
+/// applied. The turn's trace lists what was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CleanAnswers {
+    /// Fences of the prompt and special tokens of models, such as `</memories>` and `<|im_end|>`; the text between them stays. Reasoning
+    /// between `<think>` and `</think>` goes with them.
+    pub markup: bool,
+    /// Lines that begin with the player's name and a colon, up to an empty line or a line of the speaker.
+    pub player_lines: bool,
+    /// The speaker's own name and a colon in front of a line.
+    pub role_prefixes: bool,
+    /// An unfinished last sentence.
+    pub unfinished_sentences: bool,
+}
+
+impl CleanAnswers {
+    /// The rules of a campaign; none if nothing is to be removed, or if the stored setting does not fit.
+    #[must_use]
+    pub fn of(settings: &Extensions) -> Option<Self> {
+        let rules = serde_json::from_value(settings.get(CLEAN_ANSWERS)?.clone()).ok()?;
+        (rules != Self::default()).then_some(rules)
+    }
 }
 
 /// Checks that the server knows every setting that a client sends, and that the values are valid.
@@ -48,12 +129,16 @@ pub fn check(settings: &Value) -> Result<()> {
     // A null removes a setting, even one that only an earlier server knew.
     if let Value::Object(members) = &mut sent {
         members.retain(|_, value| !value.is_null());
+        if let Some(Value::Object(rules)) = members.get_mut(CLEAN_ANSWERS) {
+            rules.retain(|_, value| !value.is_null());
+        }
     }
     let read: CampaignSettings = body::typed(sent).map_err(|error| error.below("/settings"))?;
     if let Some(names) = &read.planner_commands {
         let known = commands::are_known(names);
         known.map_err(|e| Error::invalid("/settings/planner_commands", "invalid_value", e.to_string()))?;
     }
+    check_significance(&read)?;
     for (name, tokens) in read.prompt_budgets.iter().flatten() {
         let pointer = format!("/settings/prompt_budgets/{}", json::escape(name));
         if Section::named(name).is_none() {
@@ -62,6 +147,48 @@ pub fn check(settings: &Value) -> Result<()> {
         if tokens.is_some_and(|tokens| tokens > BUDGET_MAX) {
             return Err(Error::invalid(pointer, "invalid_value", format!("must be from 0 to {BUDGET_MAX} tokens")));
         }
+    }
+    if let Some(templates) = &read.prompt_templates {
+        templates.check(&format!("/settings/{PROMPT_TEMPLATES}"))?;
+    }
+    for (name, price) in read.tool_prices.iter().flatten() {
+        let pointer = format!("/settings/{TOOL_PRICES}/{}", json::escape(name));
+        if !tools::is_known(name) {
+            return Err(Error::invalid(pointer, "unknown_field", "There is no tool with this name."));
+        }
+        if price.is_some_and(|price| !(0.0..=PRICE_MAX).contains(&price)) {
+            return Err(Error::invalid(pointer, "invalid_value", format!("must be from 0 to {PRICE_MAX}")));
+        }
+    }
+    Ok(())
+}
+
+fn check_significance(read: &CampaignSettings) -> Result<()> {
+    if let Some(own) = &read.significance_scores {
+        scores::check_scores(own)?;
+    }
+    let limits = [
+        ("reaction_cooldown_seconds", read.reaction_cooldown_seconds, 0, 86_400),
+        ("reactions_per_day", read.reactions_per_day, 0, 1_000_000),
+        ("reply_expires_seconds", read.reply_expires_seconds, 1, 604_800),
+    ];
+    for (name, value, least, most) in limits {
+        if value.is_some_and(|value| !(least..=most).contains(&value)) {
+            return Err(Error::invalid(
+                format!("/settings/{name}"),
+                "invalid_value",
+                format!("must be from {least} to {most}"),
+            ));
+        }
+    }
+    if read.immediate_threshold.is_some_and(|score| !scores::fits(score)) {
+        let rule = format!("must be a number from 0 to {}", scores::SCORE_MAX);
+        return Err(Error::invalid("/settings/immediate_threshold", "invalid_value", rule));
+    }
+    let unknown = read.automatic_actions.iter().flatten().position(|name| !scores::AUTOMATIC.contains(&name.as_str()));
+    if let Some(at) = unknown {
+        let rule = format!("must be one of {}", scores::AUTOMATIC.join(", "));
+        return Err(Error::invalid(format!("/settings/automatic_actions/{at}"), "invalid_value", rule));
     }
     Ok(())
 }

@@ -42,13 +42,17 @@ pub const SHEET_BYTES_MAX: usize = 16 * 1024;
 #[garde(allow_unvalidated)]
 pub struct CharacterInput {
     #[garde(custom(validate::opt_slug))]
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9_-]*$")]
     #[serde(default)]
     pub slug: Option<String>,
     #[garde(custom(validate::line))]
+    #[schema(min_length = 1)]
     pub name: String,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub player_name: Option<String>,
+    /// The user who plays it, by id. The email address, which paths accept instead, is not accepted here.
     #[serde(default)]
     pub player_user: Option<Uuid>,
     #[garde(length(chars, max = 200))]
@@ -65,21 +69,26 @@ pub struct CharacterInput {
     #[serde(default)]
     pub abilities: Abilities,
     #[garde(range(min = 1, max = 100_000))]
+    #[schema(minimum = 1, maximum = 100_000)]
     #[serde(default)]
     pub max_hp: Option<i32>,
     #[garde(range(min = 0, max = 100_000))]
+    #[schema(minimum = 0, maximum = 100_000)]
     #[serde(default)]
     pub hp: Option<i32>,
     #[garde(range(min = 0, max = 100_000))]
+    #[schema(minimum = 0, maximum = 100_000)]
     #[serde(default)]
     pub temp_hp: i32,
     /// The armor class. Unless it is set, it follows from armor, shield and Dexterity, or is 10 without armor and
     /// shield. Null unsets it.
     #[garde(range(min = 0, max = 100))]
+    #[schema(minimum = 0, maximum = 100)]
     #[serde(default)]
     pub armor_class: Option<i32>,
     /// The speed in feet per round.
     #[garde(range(min = 0, max = 10_000))]
+    #[schema(minimum = 0, maximum = 10_000)]
     #[serde(default = "thirty")]
     pub speed: i32,
     #[garde(custom(known_size))]
@@ -94,6 +103,7 @@ pub struct CharacterInput {
     #[garde(custom(validate::words))]
     #[serde(default)]
     pub weapon_proficiencies: Vec<String>,
+    #[garde(custom(features_fit))]
     #[serde(default)]
     pub features: Vec<Feature>,
     #[serde(default)]
@@ -135,6 +145,7 @@ pub struct CharacterInput {
     #[serde(default)]
     pub inventory: Vec<Value>,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub location: Option<String>,
     #[garde(custom(validate::extensions))]
@@ -142,6 +153,7 @@ pub struct CharacterInput {
     #[schema(value_type = Object)]
     pub extensions: Extensions,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub external_ref: Option<String>,
 }
@@ -162,6 +174,14 @@ fn scores_fit(a: &Abilities, _: &()) -> garde::Result {
         Ok(())
     } else {
         Err(garde::Error::new("ability scores must be from 1 to 30"))
+    }
+}
+
+fn features_fit(features: &[Feature], _: &()) -> garde::Result {
+    if features.iter().filter_map(|feature| feature.percentage).all(|p| (0..=100).contains(&p)) {
+        Ok(())
+    } else {
+        Err(garde::Error::new("a feature's `percentage` must be from 0 to 100"))
     }
 }
 
@@ -262,14 +282,29 @@ impl Resource for Characters {
             input.armor_class = Some(armor_class_worn(&serde_json::to_value(&input).map_err(Error::internal)?));
         }
         let columns = resource::plain_columns(&input)?;
-        let filled = columns.iter().filter(|(_, v)| !is_empty(v)).collect::<BTreeMap<_, _>>();
-        let bytes = serde_json::to_vec(&filled).map_err(Error::internal)?.len();
-        if bytes > SHEET_BYTES_MAX {
-            let detail = format!("A sheet may have at most {SHEET_BYTES_MAX} bytes of JSON; this one has {bytes}.");
-            return Err(Error::new(Code::PayloadTooLarge, detail));
-        }
+        size_fits(&columns)?;
         Ok(columns)
     }
+}
+
+/// Checks the size of a changed sheet.
+///
+/// # Errors
+/// `payload_too_large`.
+fn sheet_fits(character: &character::Model) -> Result<()> {
+    let mut columns = resource::plain_columns(character)?;
+    columns.retain(|name, _| !resource::READ_ONLY.contains(&name.as_str()));
+    size_fits(&columns)
+}
+
+fn size_fits(columns: &Map<String, Value>) -> Result<()> {
+    let filled = columns.iter().filter(|(_, v)| !is_empty(v)).collect::<BTreeMap<_, _>>();
+    let bytes = serde_json::to_vec(&filled).map_err(Error::internal)?.len();
+    if bytes > SHEET_BYTES_MAX {
+        let detail = format!("A sheet may have at most {SHEET_BYTES_MAX} bytes of JSON; this one has {bytes}.");
+        return Err(Error::new(Code::PayloadTooLarge, detail));
+    }
+    Ok(())
 }
 
 /// The armor class of a sheet where none is set.

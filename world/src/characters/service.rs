@@ -1,7 +1,10 @@
-//! Moves characters.
+//! Moves characters, and gives them passive skills.
 
+use entity::{character, shapes::Feature};
+use sqlx::types::Json;
 use uuid::Uuid;
 
+use super::sheet_fits;
 use base::{
     error::{Error, Result},
     stored::Columns,
@@ -20,4 +23,39 @@ pub async fn move_to(tx: &TenantTx, character: Uuid, location: &str) -> Result<i
         .fetch_optional(&mut *tx.connection().await)
         .await?;
     row.ok_or_else(|| Error::not_found("character"))?.read("version")
+}
+
+/// The most features to which a passive skill is added.
+const FEATURES_MAX: usize = 200;
+
+/// Gives a character, whose row is locked, a passive skill as a feature. One statement.
+///
+/// # Errors
+/// `validation_failed` if the character has a feature of this name, `payload_too_large`; database errors.
+pub async fn grant_skill(tx: &TenantTx, mut character: character::Model, skill: &str, percentage: i32) -> Result<()> {
+    let features = &mut character.features.0;
+    if features.iter().any(|feature| feature.name.eq_ignore_ascii_case(skill)) {
+        let why = format!("{} already has a feature with this name.", character.name);
+        return Err(Error::invalid("/skill_id", "invalid_value", why));
+    }
+    if features.len() >= FEATURES_MAX {
+        let why =
+            format!("{} already has {FEATURES_MAX} features, the most that a character can have.", character.name);
+        return Err(Error::invalid("/skill_id", "invalid_value", why));
+    }
+    features.push(Feature {
+        name: skill.to_owned(),
+        level: None,
+        chosen_option: None,
+        scaling_formula: None,
+        percentage: Some(percentage),
+    });
+    sheet_fits(&character)?;
+    sqlx::query("UPDATE character SET features = $3 WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(character.id.0)
+        .bind(Json(&character.features.0))
+        .execute(&mut *tx.connection().await)
+        .await?;
+    Ok(())
 }

@@ -23,7 +23,7 @@ type Stream = (Uuid, Option<Uuid>);
 
 /// A stream's position, as far as this server knows.
 #[derive(Clone)]
-struct Known {
+struct StreamPosition {
     id: Uuid,
     seed: FairSeed,
     counter: i64,
@@ -31,7 +31,7 @@ struct Known {
 
 /// Streams that this server used within the last minute. `None`: other servers use the stream too, so do not roll
 /// ahead.
-static KNOWN: LazyLock<Cache<Stream, Option<Known>>> =
+static KNOWN: LazyLock<Cache<Stream, Option<StreamPosition>>> =
     LazyLock::new(|| Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(60)).build());
 
 /// Counters that were used but not yet taken: those after `before` up to `after`. Dropping it spends them.
@@ -45,7 +45,7 @@ pub struct Claim {
 
 impl Claim {
     /// Takes them if this transaction commits, and spends them if not.
-    pub fn taken_in(self, tx: &TenantTx) {
+    pub fn bind_to(self, tx: &TenantTx) {
         tx.bind_fate(Box::new(self.looked));
     }
 }
@@ -58,10 +58,10 @@ impl Claim {
 pub fn settled<T>(claim: Option<Claim>, result: Result<T>) -> Result<T> {
     let Some(claim) = claim else { return result };
     match &result {
-        Ok(_) => claim.looked.kept(),
+        Ok(_) => claim.looked.settle(),
         Err(error) if error.is_transient() => {
             KNOWN.insert(claim.stream, None);
-            claim.looked.kept();
+            claim.looked.settle();
         }
         Err(_) => KNOWN.invalidate(&claim.stream),
     }
@@ -71,7 +71,7 @@ pub fn settled<T>(claim: Option<Claim>, result: Result<T>) -> Result<T> {
 /// Remembers a stream's position after counters were taken.
 pub(super) fn stands(stream: Stream, taken: &Taken) {
     if !matches!(KNOWN.get(&stream), Some(None)) {
-        KNOWN.insert(stream, Some(Known { id: taken.id, seed: taken.seed.clone(), counter: taken.last }));
+        KNOWN.insert(stream, Some(StreamPosition { id: taken.id, seed: taken.seed.clone(), counter: taken.last }));
     }
 }
 
@@ -107,12 +107,12 @@ impl<'a> Ahead<'a> {
         };
         // The new claim includes the counters that were claimed before.
         if let Some(claim) = claim.take() {
-            claim.looked.kept();
+            claim.looked.settle();
         }
         let looked = Looked::new(self.pool, stream.0, known.id, after);
         *claim = Some(Claim { stream, seed: known.id, before, after, looked });
         let taken = Taken { id: known.id, seed: known.seed.clone(), first: known.counter + 1, last: after };
-        KNOWN.insert(stream, Some(Known { counter: after, ..known }));
+        KNOWN.insert(stream, Some(StreamPosition { counter: after, ..known }));
         Some(taken)
     }
 }

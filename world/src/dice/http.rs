@@ -11,7 +11,7 @@ use super::{
     seeds::{self, Taking},
     service::Wish,
     variables::Values,
-    verify::{Verified, VerifyInput, again},
+    verify::{Verified, VerifyInput, recompute},
 };
 use base::error::{Code, Error, FieldError, Problem, Result};
 use db::tenancy::TenantTx;
@@ -154,7 +154,7 @@ pub async fn verify(app: web::Data<Edge>, caller: Caller, body: Body<VerifyInput
                 seeds
             }
         };
-        Reply::ok(&again(&seeds, input, &rolls, &|name| values.get(name)).await?)
+        Reply::ok(&recompute(&seeds, input, &rolls, &|name| values.get(name)).await?)
     };
     computed(&app, &caller, body.idempotency.as_ref(), work).await
 }

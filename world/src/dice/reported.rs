@@ -47,12 +47,12 @@ struct ReportedDie {
     kind: Option<String>,
     #[serde(alias = "result")]
     value: Option<i64>,
-    results: Option<Vec<Shown>>,
+    results: Option<Vec<ReportedResult>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Shown {
+enum ReportedResult {
     Value(i64),
     Die {
         #[serde(alias = "value")]
@@ -156,7 +156,7 @@ fn term(die: ReportedDie) -> Result<Vec<Fallen>, String> {
         (None, Some(results)) => results
             .into_iter()
             .map(|shown| match shown {
-                Shown::Value(value) | Shown::Die { result: value } => value,
+                ReportedResult::Value(value) | ReportedResult::Die { result: value } => value,
             })
             .collect(),
         _ => return Err("a die must have a `value`, or a term its `results`".to_owned()),

@@ -158,7 +158,7 @@ pub fn check(rolls: &[RollInput]) -> Result<()> {
     match rolls.iter().position(|r| r.flavor.as_deref().is_some_and(|f| f.contains('\0'))) {
         None => Ok(()),
         Some(i) => {
-            Err(Error::invalid(format!("/rolls/{i}/flavor"), "invalid_text", "Text may not hold NUL characters."))
+            Err(Error::invalid(format!("/rolls/{i}/flavor"), "invalid_text", "Text must not contain NUL characters."))
         }
     }
 }

@@ -17,6 +17,7 @@ use super::{
 };
 use base::{
     error::{Code, Error, Result},
+    hex::hex,
     stored::Columns,
 };
 use db::tenancy::{self, Call, TenantTx};
@@ -53,7 +54,7 @@ impl SeedView {
             counter: row.read("counter")?,
             created_at: row.read("created_at")?,
             revealed_at,
-            server_seed: revealed_at.map(|_| super::verify::hex(&server_seed)),
+            server_seed: revealed_at.map(|_| hex(&server_seed)),
         })
     }
 }

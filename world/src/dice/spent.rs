@@ -5,27 +5,23 @@
 //! the counter. No answer leaves this server before that is written ([`Hold`]), and no other roll on this server gets these
 //! counters in the meantime ([`floor`]). Committed counters need no extra work.
 //!
-//! A new way to take counters must end in a [`Looked`], and only the commit of the rolls may call [`Looked::kept`].
+//! A new way to take counters must end in a [`Looked`], and only the commit of the rolls may call [`Looked::settle`].
 
 use std::{
     collections::HashMap,
     sync::{LazyLock, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
-use tokio::{runtime::Handle, time};
+use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use base::{error::Result, metrics};
 use db::{
     pool::Pool,
+    retry::{Tries, UNASKED},
     tenancy::{self, Actor, Fate},
 };
 use edge::http::held::Hold;
-
-/// How often to try the write, and the pause after a failure.
-const ATTEMPTS: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(250);
 
 const SPEND: &str = "SELECT spend_dice($1, $2, $3, $4)";
 
@@ -42,29 +38,29 @@ pub struct Looked {
     tenant: Uuid,
     seed: Uuid,
     pub(super) last: i64,
-    kept: bool,
+    settled: bool,
 }
 
 impl Looked {
     pub(super) fn new(pool: &Pool, tenant: Uuid, seed: Uuid, last: i64) -> Self {
-        Self { pool: pool.clone(), tenant, seed, last, kept: false }
+        Self { pool: pool.clone(), tenant, seed, last, settled: false }
     }
 
     /// Marks the counters as committed, or as not used after all.
-    pub fn kept(mut self) {
-        self.kept = true;
+    pub fn settle(mut self) {
+        self.settled = true;
     }
 }
 
 impl Fate for Looked {
     fn committed(self: Box<Self>) {
-        self.kept();
+        self.settle();
     }
 }
 
 impl Drop for Looked {
     fn drop(&mut self) {
-        if self.kept {
+        if self.settled {
             return;
         }
         let Ok(runtime) = Handle::try_current() else { return };
@@ -99,23 +95,28 @@ impl Drop for Spending {
 
 async fn spend(spending: Spending, pool: Pool, tenant: Uuid, last: i64) {
     let seed = spending.seed;
-    for _ in 0..ATTEMPTS {
+    let mut tries = Tries::with(UNASKED);
+    loop {
         match write(&pool, tenant, seed, last).await {
-            Ok(()) => {
-                metrics::DICE_SPENT.inc();
+            Ok(()) => return metrics::DICE_SPENT.inc(),
+            Err(error) if tries.wait_to_retry(&error).await => {}
+            Err(error) => {
+                let cause = error.cause().map(ToString::to_string);
+                tracing::error!(%seed, last, cause, "could not spend counters whose dice were computed; rotate this seed");
                 return;
             }
-            Err(error) => {
-                tracing::warn!(%seed, last, cause = error.cause().map(ToString::to_string), "cannot spend counters yet; will retry")
-            }
         }
-        time::sleep(PAUSE).await;
     }
-    tracing::error!(%seed, last, "could not spend counters whose dice were computed; rotate this seed");
 }
 
+/// Raises the counter. Every error is retried, because doing this twice does no harm and the dice must not be computed
+/// again.
 async fn write(pool: &Pool, tenant: Uuid, seed: Uuid, last: i64) -> Result<()> {
-    tenancy::call(pool, &Actor::system(tenant), SPEND, |q| q.bind(seed).bind(last)).await.map(drop)
+    let written = tenancy::call(pool, &Actor::system(tenant), SPEND, |q| q.bind(seed).bind(last)).await;
+    written.map(drop).map_err(|error| {
+        tracing::warn!(%seed, last, cause = error.cause().map(ToString::to_string), "cannot spend counters yet; will retry");
+        error.settled().will_pass()
+    })
 }
 
 /// The last counter of this seed whose dice were computed but that the database does not know of yet.

@@ -111,7 +111,12 @@ impl VerifyInput {
 ///
 /// # Errors
 /// None in practice, because a fair stream never runs out of dice.
-pub async fn again(seeds: &Revealed, input: &VerifyInput, rolls: &[RollInput], names: &Names<'_>) -> Result<Verified> {
+pub async fn recompute(
+    seeds: &Revealed,
+    input: &VerifyInput,
+    rolls: &[RollInput],
+    names: &Names<'_>,
+) -> Result<Verified> {
     let seed = FairSeed::new(&seeds.server_seed, &seeds.client_seed);
     let mut results = Vec::with_capacity(rolls.len());
     for (counter, roll) in (input.counter..).zip(rolls) {
@@ -124,13 +129,6 @@ pub async fn again(seeds: &Revealed, input: &VerifyInput, rolls: &[RollInput], n
     let commitment_matches = input.commitment.as_deref().map(|given| given.trim().eq_ignore_ascii_case(&commitment));
     let (client_seed, counter) = (seeds.client_seed.clone(), input.counter);
     Ok(Verified { commitment, commitment_matches, client_seed, counter, results })
-}
-
-/// Bytes in lower-case hexadecimal.
-#[must_use]
-pub fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
 }
 
 /// Parses 64 hexadecimal digits into 32 bytes.

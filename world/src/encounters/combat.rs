@@ -16,7 +16,7 @@ const FIGHTS_MAX: i64 = 100;
 pub struct Combat {
     pub id: Uuid,
     /// `{in_combat, combat_id, name?, round, turn, combatants, last_updated}`.
-    pub shown: Value,
+    pub view: Value,
 }
 
 /// The campaign's active fights. One statement.
@@ -30,10 +30,10 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Combat>> {
         .bind(FIGHTS_MAX)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    rows.iter().map(|row| Ok(shown(&Stored::of(row)?, row.read("updated_at")?))).collect()
+    rows.iter().map(|row| Ok(combat_view(&Stored::of(row)?, row.read("updated_at")?))).collect()
 }
 
-fn shown(it: &Stored, updated_at: OffsetDateTime) -> Combat {
+fn combat_view(it: &Stored, updated_at: OffsetDateTime) -> Combat {
     let current = it.now.current().map(|p| p.id.as_str());
     let combatants = it.now.turn_order().into_iter().map(|p| {
         let conditions: Vec<_> = p.creature.conditions.iter().map(|c| c.name.as_str()).collect();
@@ -57,5 +57,5 @@ fn shown(it: &Stored, updated_at: OffsetDateTime) -> Combat {
     if !it.name.is_empty() {
         told["name"] = json!(it.name);
     }
-    Combat { id: it.id, shown: told }
+    Combat { id: it.id, view: told }
 }

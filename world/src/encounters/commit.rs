@@ -38,7 +38,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
     let who: Vec<Who> = members.values().map(|m| m.who).collect();
     let mut cast = Cast::read_those_left(cx.tx, it.campaign, &who, !input.dry_run).await?;
     let (mut committed, mut skipped, mut written, mut marked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut wanted = Wanted::new(input.character_ids.as_ref().map(|names| names.0.as_slice()));
+    let mut wanted = RequestedRecords::new(input.character_ids.as_ref().map(|names| names.0.as_slice()));
     for update in it.now.diff() {
         let member = members.get(&update.participant_id);
         let record = member.and_then(|m| cast.record(m.who));
@@ -88,12 +88,12 @@ fn one(update: &ParticipantUpdate, record: &mut rules::sheet::Creature, options:
 }
 
 /// The records that the request names.
-struct Wanted<'a> {
+struct RequestedRecords<'a> {
     names: Option<&'a [Words<100>]>,
     met: Vec<bool>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> RequestedRecords<'a> {
     fn new(names: Option<&'a [Words<100>]>) -> Self {
         Self { names, met: vec![false; names.map_or(0, <[_]>::len)] }
     }

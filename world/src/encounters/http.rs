@@ -168,7 +168,7 @@ pub async fn join(
     .await
 }
 
-/// Ends an encounter and says what it did to each participant.
+/// Ends an encounter and returns what it did to each participant.
 #[utoipa::path(tag = "encounters", operation_id = "end_encounter", request_body = EndInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = EndTold), (status = "default", body = Problem)))]
@@ -208,7 +208,7 @@ pub async fn commit_into_records(
 
 fn cx<'a>(tx: &'a TenantTx, campaign: &'a Ref, caller: &Caller) -> Cx<'a> {
     let place = Place { campaign, only: caller.campaign };
-    Cx { tx, place, turn: None, rows_max: caller.tenant.limits.rows_per_kind }
+    Cx { tx, place, turn: None, is_command: false, rows_max: caller.tenant.limits.rows_per_kind }
 }
 
 fn gives_dice(caller: &Caller, dice: Option<&Vec<u32>>) -> Result<()> {

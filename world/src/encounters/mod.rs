@@ -8,7 +8,7 @@
 //!   reverts actions.
 //! - `answers`: the answers' types for the OpenAPI document.
 //! - `combat`: active fights for `get_encounter`; `news`: what an action did, for the journal and deltas.
-//! - `stand`: a character's place in a fight, whose turn it is, and whom a name means; `told`: the text for the campaign's log.
+//! - `stand`: a character's place in a fight, whose turn it is, and whom a name means; `log`: the text for the campaign's log.
 //!
 //! Every change to an encounter locks its row first, so that actions follow one another and none is lost.
 
@@ -17,12 +17,12 @@ pub mod combat;
 pub mod commit;
 pub mod http;
 pub mod input;
+pub mod log;
 pub mod news;
 pub mod rewind;
 pub mod service;
 pub mod stand;
 pub mod store;
-pub mod told;
 pub mod veil;
 
 use entity::{encounter, shapes::Extensions};
@@ -57,6 +57,7 @@ pub struct EncounterInput {
     #[schema(value_type = Object)]
     pub extensions: Extensions,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub external_ref: Option<String>,
 }

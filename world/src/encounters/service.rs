@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{
     input::{ActionInput, CreateInput, EndInput, ParticipantInput},
     stand::{is_known, own_in, whose_turn},
-    store::{self, Entry, Member, Place, Stored},
+    store::{self, LogEntry, Member, Place, Stored},
 };
 use crate::{
     dice::service::{self as dice, Failure, Wish, given_error},
@@ -26,6 +26,7 @@ use crate::{
         service::{most_dice, spares},
         sheet,
     },
+    significance::report::{ActionReport, Source, report_own},
 };
 use base::{
     error::{Code, Error, FieldError, Result},
@@ -40,6 +41,8 @@ pub struct Cx<'a> {
     pub tx: &'a TenantTx,
     pub place: Place<'a>,
     pub turn: Option<Uuid>,
+    /// Whether a command does it.
+    pub is_command: bool,
     /// The most rows of a kind that the tenant may have. The campaign's log counts, too.
     pub rows_max: u64,
 }
@@ -166,7 +169,7 @@ async fn enlist(
                 new.id.clone_from(name);
             }
             warnings.push(format!(
-                "There is no `{name}` in this campaign, so {} has no record and takes part in this encounter only.",
+                "There is no `{name}` in this campaign, so {} has no record and exists only in this encounter.",
                 new.id
             ));
         }
@@ -201,7 +204,7 @@ pub async fn join(
     let (decision, rolled) = joining.map_err(|error| below(error, pointer))?;
     rolled.used_up(0)?;
     let action = json!({ "action": "join", "participant_id": new.id }).to_string();
-    let entry = Entry { member: members.first(), ..Entry::of(action, "join", cx.turn) };
+    let entry = LogEntry { member: members.first(), ..LogEntry::of(action, "join", cx.turn) };
     store::append(cx.tx, &mut it, decision.events, &entry).await?;
     let mut view = view(&it, Verbosity::Standard)?;
     if let Some(told) = view["warnings"].as_array_mut() {
@@ -286,7 +289,13 @@ pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> 
     if let Hand::Own(character) = hand {
         own_id = Some(own(&it.now, &mut action, character)?);
     }
-    let how = How { given: input.dice.as_deref(), preview: input.preview, turn: cx.turn, own: own_id.as_deref() };
+    let how = How {
+        given: input.dice.as_deref(),
+        preview: input.preview,
+        turn: cx.turn,
+        is_command: cx.is_command,
+        own: own_id.as_deref(),
+    };
     act_in(cx.tx, it, &action, &how).await
 }
 
@@ -297,6 +306,8 @@ pub struct How<'a> {
     /// Whether to write nothing.
     pub preview: bool,
     pub turn: Option<Uuid>,
+    /// Whether a command does it. Commands report themselves as actions, so a deed is not reported a second time.
+    pub is_command: bool,
     /// The participant whose player gets the answer; `None` for a game master.
     pub own: Option<&'a str>,
 }
@@ -331,16 +342,75 @@ pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_
         it.now.apply_all(&events);
         told["preview"] = json!(true);
     } else if !events.is_empty() {
-        let asked = serde_json::to_string(&said(action)?).map_err(Error::internal)?;
+        let asked = serde_json::to_string(&action_for_log(action)?).map_err(Error::internal)?;
         let with = action.attack.spell_name.as_deref().or(action.attack.weapon.as_deref());
-        let entry = Entry { with, outcomes: &outcomes, ..Entry::of(asked, action.action.name(), how.turn) };
+        let entry = LogEntry { with, outcomes: &outcomes, ..LogEntry::of(asked, action.action.name(), how.turn) };
         let messages = store::append(tx, &mut it, events, &entry).await?;
         told["told"] = json!(for_all(&messages));
+        let kind = reported_as(action.action).filter(|kind| !how.is_command || *kind != "do");
+        if let Some(kind) = kind.filter(|_| it.deeds_count) {
+            report_deed(tx, &it, &before, (action, kind), &for_all(&messages)).await?;
+        }
     }
     metrics::ENCOUNTER_ACTIONS.with_label_values(&[action.action.name()]).inc();
     standing(&mut told, &before, &it)?;
     rolled.tell(&mut told);
     Ok(told)
+}
+
+/// The type of action that others see when a character does this. Nobody sees bookkeeping.
+fn reported_as(action: ActionKind) -> Option<&'static str> {
+    match action {
+        ActionKind::Attack | ActionKind::CastSpell => Some("attack"),
+        ActionKind::Move
+        | ActionKind::StandUp
+        | ActionKind::Dash
+        | ActionKind::Disengage
+        | ActionKind::Dodge
+        | ActionKind::Help
+        | ActionKind::Grapple
+        | ActionKind::Shove
+        | ActionKind::Escape
+        | ActionKind::Hide
+        | ActionKind::Ready
+        | ActionKind::Search
+        | ActionKind::UseObject
+        | ActionKind::Improvise => Some("do"),
+        ActionKind::Damage
+        | ActionKind::Heal
+        | ActionKind::TempHp
+        | ActionKind::AddCondition
+        | ActionKind::RemoveCondition
+        | ActionKind::AddEffect
+        | ActionKind::RemoveEffect
+        | ActionKind::UseSpellSlot
+        | ActionKind::UseResource
+        | ActionKind::DeathSave
+        | ActionKind::RollInitiative
+        | ActionKind::AdvanceTurn
+        | ActionKind::EndConcentration
+        | ActionKind::Conceal
+        | ActionKind::Reveal => None,
+    }
+}
+
+/// Reports what a character did in a fight as an action on the NPCs that it was aimed at.
+async fn report_deed(
+    tx: &TenantTx,
+    it: &Stored,
+    before: &Encounter,
+    (action, kind): (&Action, &str),
+    told: &str,
+) -> Result<()> {
+    let find = |id: &str| before.participants().iter().find(|p| p.id == id);
+    let actor = action.participant_id.as_deref().map_or_else(|| before.current().map(|p| p.id.as_str()), Some);
+    let character =
+        actor.and_then(find).and_then(|p| p.character_id.as_deref()).and_then(|id| Uuid::try_parse(id).ok());
+    let Some(character) = character else { return Ok(()) };
+    let aims = action.target_id.iter().chain(&action.target_ids);
+    let targets = aims.filter_map(|id| find(id)?.npc_id.clone()).collect();
+    let seen = ActionReport::observed(character, kind, targets, told);
+    report_own(tx, it.campaign, &seen, Source::Encounter).await
 }
 
 /// The text that everybody may read.
@@ -372,7 +442,7 @@ fn standing(told: &mut Value, before: &Encounter, it: &Stored) -> Result<()> {
 }
 
 /// An action for the log, without empty fields.
-fn said(action: &Action) -> Result<Value> {
+fn action_for_log(action: &Action) -> Result<Value> {
     let mut said = value(action)?;
     if let Some(members) = said.as_object_mut() {
         members.retain(|_, v| match v {
@@ -424,7 +494,7 @@ pub async fn end(cx: &Cx<'_>, id: &str, input: &EndInput) -> Result<Value> {
     let decision = it.now.end(input.outcome, input.notes.as_deref()).map_err(refused)?;
     let action = json!({ "action": "end", "outcome": input.outcome }).to_string();
     let hide = !input.preserve_log;
-    let entry = Entry { notes: input.notes.as_deref(), hide, ..Entry::of(action, "end", cx.turn) };
+    let entry = LogEntry { notes: input.notes.as_deref(), hide, ..LogEntry::of(action, "end", cx.turn) };
     store::append(cx.tx, &mut it, decision.events, &entry).await?;
     metrics::ENCOUNTERS.with_label_values(&["ended"]).inc();
     let updates = it.now.diff();

@@ -36,6 +36,17 @@ pub struct Stand {
 }
 
 impl Stand {
+    /// A record's place in the newest active fight in which it takes part. One statement, and another one if there is a fight.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn of(tx: &TenantTx, campaign: Uuid, record: Uuid) -> Result<Option<Self>> {
+        match fight_of(tx, record).await? {
+            Some(fight) => Self::read(tx, campaign, fight, record).await,
+            None => Ok(None),
+        }
+    }
+
     /// A record's place in a fight; `None` if the fight has ended. One statement.
     ///
     /// # Errors
@@ -60,7 +71,7 @@ impl Stand {
 
     /// Everybody the character knows of, in turn order.
     #[must_use]
-    pub fn known(&self) -> Vec<&Participant> {
+    pub fn known_participants(&self) -> Vec<&Participant> {
         self.fight.now.turn_order().into_iter().filter(|p| is_known(p, Some(&self.own))).collect()
     }
 
@@ -106,7 +117,7 @@ impl Stand {
 
     fn nobody(&self) -> String {
         let others: Vec<&Participant> =
-            self.known().into_iter().filter(|p| p.id != self.own && p.life() != Life::Dead).collect();
+            self.known_participants().into_iter().filter(|p| p.id != self.own && p.life() != Life::Dead).collect();
         if others.is_empty() {
             return "Nobody of that name is in the fight.".to_owned();
         }
@@ -119,7 +130,7 @@ impl Stand {
         let words = plain(words);
         let it = &self.fight.now;
         let others: Vec<&Participant> = self
-            .known()
+            .known_participants()
             .into_iter()
             .filter(|p| p.id != chosen.id && p.id != self.own && p.life() != Life::Dead)
             .collect();
@@ -189,9 +200,9 @@ pub fn whose_turn(it: &Encounter, own: Option<&str>) -> String {
 /// The participants that a name may mean, among those for which `knows` is true: by id, then by the record's id, slug or name in
 /// any case, then by a part of the name or a longer text. If several match, dead ones are left out.
 pub fn named<'a>(it: &'a Encounter, wanted: &str, knows: impl Fn(&Participant) -> bool) -> Vec<&'a Participant> {
-    let known = || it.participants().iter().filter(|p| knows(p));
+    let candidates = || it.participants().iter().filter(|p| knows(p));
     let exact = wanted.trim();
-    if let Some(one) = known().find(|p| p.id == exact) {
+    if let Some(one) = candidates().find(|p| p.id == exact) {
         return vec![one];
     }
     let is_record = |p: &&Participant| [&p.character_id, &p.npc_id].iter().any(|id| id.as_deref() == Some(exact));
@@ -200,12 +211,13 @@ pub fn named<'a>(it: &'a Encounter, wanted: &str, knows: impl Fn(&Participant) -
     if wanted.is_empty() {
         return Vec::new();
     }
-    let mut found: Vec<&Participant> = known().filter(is_record).collect();
+    let mut found: Vec<&Participant> = candidates().filter(is_record).collect();
     if found.is_empty() {
-        found = known().filter(|p| names(p).iter().any(|name| name == wanted)).collect();
+        found = candidates().filter(|p| names(p).iter().any(|name| name == wanted)).collect();
     }
     if found.is_empty() {
-        found = known().filter(|p| names(p).iter().any(|name| holds(name, wanted) || holds(wanted, name))).collect();
+        found =
+            candidates().filter(|p| names(p).iter().any(|name| holds(name, wanted) || holds(wanted, name))).collect();
     }
     let living: Vec<&Participant> = found.iter().filter(|p| p.life() != Life::Dead).copied().collect();
     if living.is_empty() { found } else { living }

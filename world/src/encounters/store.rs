@@ -12,8 +12,8 @@ use sqlx::{postgres::PgRow, types::Json};
 use uuid::Uuid;
 
 use super::{
+    log::{self, ActionReport},
     news::Before,
-    told::{self, Told},
 };
 use crate::messages::service::NewMessage;
 use base::{
@@ -35,6 +35,8 @@ pub struct Stored {
     /// The number of actions so far.
     pub seq: i64,
     pub hidden: bool,
+    /// Whether the server reports attacks or other deeds as actions.
+    pub deeds_count: bool,
     /// The current state.
     pub now: Encounter,
     /// The name and notes, which clients edit without an action.
@@ -54,6 +56,7 @@ impl Stored {
             version: row.read("version")?,
             seq: row.read("seq")?,
             hidden: row.read("hidden")?,
+            deeds_count: row.read("deeds_count")?,
             name: row.read("name")?,
             notes: row.read("notes")?,
             now,
@@ -74,7 +77,7 @@ macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT e.id, e.campaign_id, e.version, e.name, e.notes, e.hidden, e.updated_at, s.seq, s.state::text AS state, \
-             s.tail::text AS tail \
+             s.tail::text AS tail, coalesce(c.settings -> 'automatic_actions' ?| ARRAY['attack', 'do'], false) AS deeds_count \
              FROM encounter e JOIN encounter_state s ON s.tenant_id = e.tenant_id AND s.encounter_id = e.id \
              JOIN campaign c ON c.tenant_id = e.tenant_id AND c.id = e.campaign_id WHERE e.tenant_id = $1 AND ",
             $condition
@@ -162,7 +165,7 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, id: Uuid, it: &Encounter, mem
     .bind(members.iter().map(|m| m.kind).collect::<Vec<_>>())
     .bind(members.iter().map(|m| m.record).collect::<Vec<_>>())
     .bind(members.iter().map(|m| m.version).collect::<Vec<_>>())
-    .bind(Json(told::beginning(it)))
+    .bind(Json(log::beginning(it)))
     .fetch_one(&mut *tx.connection().await)
     .await?;
     row.read("version")
@@ -178,7 +181,7 @@ fn number(value: impl TryInto<i32>) -> i32 {
 }
 
 /// What is written along with the events.
-pub struct Entry<'a> {
+pub struct LogEntry<'a> {
     /// The requested action, for the log.
     pub action: String,
     pub turn: Option<Uuid>,
@@ -192,7 +195,7 @@ pub struct Entry<'a> {
     pub outcomes: &'a [Outcome],
 }
 
-impl<'a> Entry<'a> {
+impl<'a> LogEntry<'a> {
     /// An entry with nothing else.
     #[must_use]
     pub fn of(action: String, kind: &'a str, turn: Option<Uuid>) -> Self {
@@ -205,11 +208,16 @@ impl<'a> Entry<'a> {
 ///
 /// # Errors
 /// Database errors.
-pub async fn append(tx: &TenantTx, it: &mut Stored, events: Vec<Event>, entry: &Entry<'_>) -> Result<Vec<NewMessage>> {
+pub async fn append(
+    tx: &TenantTx,
+    it: &mut Stored,
+    events: Vec<Event>,
+    entry: &LogEntry<'_>,
+) -> Result<Vec<NewMessage>> {
     let before = Before::of(&it.now);
     let then = it.now.clone();
     it.now.apply_all(&events);
-    let messages = told::action(&Told {
+    let messages = log::action(&ActionReport {
         name: &it.name,
         then: &then,
         now: &it.now,

@@ -101,8 +101,12 @@ fn conceal(view: &mut Value, own: Option<&str>) {
 /// `not_found`.
 pub async fn seen_by(tx: &TenantTx, campaign: Uuid, id: Uuid, caller: &Caller) -> Result<Value> {
     let place = Place { campaign: &Ref::Id(campaign), only: caller.campaign };
-    let (mut view, _) =
-        service::get(&Cx { tx, place, turn: None, rows_max: 0 }, &id.to_string(), Verbosity::Standard).await?;
+    let (mut view, _) = service::get(
+        &Cx { tx, place, turn: None, is_command: false, rows_max: 0 },
+        &id.to_string(),
+        Verbosity::Standard,
+    )
+    .await?;
     veil(&mut view, caller);
     Ok(view)
 }

@@ -176,10 +176,16 @@ pub const TABLES: &[Table] = &[
         ("slug", Slug), ("name", Text), ("description", Text), ("personality_prompt", Text), ("race", Text), ("profession", Text),
         ("location", Text), ("faction", Text), ("owner_ids", IDS), ("available_tools", Json), ("stats", Json), ("conditions", Json),
         ("effects", Json), ("disposition", Text), ("inventory", Json), ("extensions", Json), ("external_ref", Ref),
+        ("location_key", SEARCH), ("model", Nothing("an administrator's name for a model")), ("instructions", Text),
+        ("post_history_instructions", Text), ("authors_note", Json), ("example_dialogue", Text), ("greetings", Json), ("scenario", Text),
+        ("pending_instructions", Json),
     ] },
     Table { name: "owner", walk: Some(walk(BY_ID, Scope::Campaign)), columns: &[
         ("slug", Slug), ("name", Text), ("description", Text), ("personality_prompt", Text), ("monitored_aspect", OURS),
-        ("associated_id", Text), ("associated_key", Key), ("available_tools", Json), ("extensions", Json), ("external_ref", Ref),
+        ("associated_id", Text), ("associated_key", Key), ("available_tools", Json), ("resources", Json), ("extensions", Json),
+        ("external_ref", Ref), ("model", Nothing("an administrator's name for a model")), ("instructions", Text),
+        ("post_history_instructions", Text), ("authors_note", Json), ("example_dialogue", Text), ("greetings", Json), ("scenario", Text),
+        ("pending_instructions", Json),
     ] },
     Table { name: "lore", walk: Some(walk(BY_ID, Scope::Campaign)), columns: &[
         ("slug", Slug), ("title", Text), ("scope", OURS), ("associated_id", Text), ("associated_key", Key), ("content", Text),
@@ -191,7 +197,8 @@ pub const TABLES: &[Table] = &[
         ("notes", Json), ("light_sources", Json), ("extensions", Json), ("external_ref", Ref),
     ] },
     Table { name: "campaign", walk: Some(walk(BY_ID, Scope::Itself)), columns: &[
-        ("slug", Slug), ("name", Text), ("description", Text), ("game_system", OURS), ("game_time", Text), ("settings", Json),
+        ("slug", Slug), ("name", Text), ("description", Text), ("game_system", OURS), ("game_time", Text), ("instructions", Text),
+        ("pending_instructions", Json), ("settings", Json),
         ("extensions", Json), ("external_ref", Ref), ("forked_from", IDS),
     ] },
     Table { name: "campaign_removal", walk: None, columns: &[("failed", Nothing("PostgreSQL's name of an error"))] },
@@ -250,7 +257,21 @@ pub const TABLES: &[Table] = &[
         .user(&["user_id"], Then::Wipe(&["user_id"]))), columns: &[
         ("table_name", OURS), ("op", OURS), ("before", Json), ("after", Json), ("origin", OURS), ("request_id", Text),
     ] },
+    Table { name: "player_action", walk: Some(walk(BY_ID, Scope::Campaign).character(&["player_id"], Then::Delete)), columns: &[
+        ("type", OURS), ("targets", Json), ("location", Text), ("text", Text), ("source", OURS),
+    ] },
+    Table { name: "reaction", walk: Some(walk(BY_ID, Scope::Campaign).character(&["player_id"], Then::Delete)), columns: &[
+        ("kind", OURS), ("entity_kind", OURS), ("state", OURS), ("message", Text), ("location_key", Key), ("error", Json),
+    ] },
+    Table { name: "reply", walk: Some(walk(BY_ID, Scope::Campaign).character(&["player_id"], Then::Delete)), columns: &[
+        ("entity_kind", OURS), ("narrative", Text), ("messages", Json), ("location_key", Key), ("state", OURS), ("extensions", Json),
+        ("external_ref", Ref),
+    ] },
+    Table { name: "significance", walk: Some(walk(&[("entity_id", "uuid"), ("player_id", "uuid")], Scope::Campaign).character(&["player_id"], Then::Delete)), columns: &[
+        ("entity_kind", OURS), ("location_key", Key),
+    ] },
     // Tables that are not searched.
+    Table { name: "action_concern", walk: None, columns: &[("reason", OURS)] },
     Table { name: "actor_slug", walk: None, columns: &[
         ("slug", Nothing("kept by a trigger of the actors' tables: it changes and goes with theirs")), ("kind", OURS),
     ] },
@@ -272,7 +293,15 @@ pub const TABLES: &[Table] = &[
         ("settings", Nothing("switches, models and addresses that owners set")), ("limits", Nothing("numbers")),
         ("origins", Nothing("addresses of frontends")), ("llm_api_key", Nothing("a secret, encrypted")),
     ] },
-    Table { name: "usage_entry", walk: None, columns: &[("kind", OURS), ("model", Nothing("the name of a model"))] },
+    Table { name: "model_profile", walk: None, columns: &[
+        ("slug", Nothing("an administrator's name for a model")), ("name", Nothing("an administrator's name for a model")),
+        ("settings", Nothing("addresses, models and numbers that administrators set")), ("api_key", Nothing("a secret, encrypted")),
+        ("headers", Nothing("headers for a provider, encrypted")),
+    ] },
+    Table { name: "usage_entry", walk: None, columns: &[
+        ("kind", OURS), ("task", OURS), ("model", Nothing("the name of a model")),
+        ("profile", Nothing("an administrator's name for a model")),
+    ] },
     Table { name: "operator_switch", walk: None, columns: &[("name", OURS)] },
     Table { name: "erasure", walk: None, columns: &[
         ("kind", OURS), ("campaign_ids", IDS), ("subject_ids", IDS), ("words", Goes("emptied when the erasure is done")),
@@ -308,7 +337,7 @@ fn columns(table: &Table) -> Value {
 /// Describes a table for the database's functions: its columns, and what an erasure of this kind does with them. `kept`
 /// are words that documents need where they stand alone.
 #[must_use]
-pub fn told(table: &Table, walk: &Walk, kind: Kind, kept: &[String]) -> Value {
+pub fn describe_table(table: &Table, walk: &Walk, kind: Kind, kept: &[String]) -> Value {
     let own = match kind {
         Kind::Character => walk.of_character,
         Kind::User => walk.of_user,

@@ -40,7 +40,7 @@ const ALSO_CHARS_MAX: usize = 200;
 const FORKS_MAX: i64 = 1000;
 
 /// What to erase.
-struct Wanted {
+struct NewErasure {
     kind: Kind,
     /// None means all campaigns of the tenant.
     campaigns: Option<Vec<Uuid>>,
@@ -154,7 +154,7 @@ async fn begin_character(
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     let named = Ref::parse(x);
-    let (id, row) = match (held(&tx, campaign, &named).await?, named) {
+    let (id, row) = match (lock_character(&tx, campaign, &named).await?, named) {
         (Some((id, row)), _) => {
             // A repeated request during the erasure asks for the same one. The row's version has risen meanwhile.
             if let Some(known) = of_subject(&tx, Kind::Character, id, true).await? {
@@ -177,7 +177,7 @@ async fn begin_character(
     also.iter().for_each(|word| words.add(word));
     let mut texts = Vec::new();
     prose(&row, &mut texts);
-    let mut wanted = Wanted {
+    let mut wanted = NewErasure {
         kind: Kind::Character,
         campaigns: Some(vec![campaign]),
         subjects: vec![id],
@@ -191,7 +191,7 @@ async fn begin_character(
 }
 
 /// Finds an existing character and locks it. Returns its whole row.
-async fn held(tx: &TenantTx, campaign: Uuid, named: &Ref) -> Result<Option<(Uuid, Value)>> {
+async fn lock_character(tx: &TenantTx, campaign: Uuid, named: &Ref) -> Result<Option<(Uuid, Value)>> {
     let (id, slug) = match named {
         Ref::Id(id) => (Some(*id), None),
         Ref::Slug(slug) => (None, Some(slug.as_str())),
@@ -223,7 +223,7 @@ async fn last_image(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Option<Va
 }
 
 /// Adds the forks of the campaign, and forks of those, with the character's copy in each.
-async fn add_forks(tx: &TenantTx, campaign: Uuid, character: Uuid, wanted: &mut Wanted) -> Result<()> {
+async fn add_forks(tx: &TenantTx, campaign: Uuid, character: Uuid, wanted: &mut NewErasure) -> Result<()> {
     let rows = sqlx::query("SELECT id, character_id FROM erase_forks($1, $2, $3)")
         .bind(campaign)
         .bind(character)
@@ -268,7 +268,7 @@ async fn begin_user(app: &Edge, caller: &Caller, expected: &Expected, x: &str, a
         words.add(&gone.name);
     }
     also.iter().for_each(|word| words.add(word));
-    let wanted = Wanted {
+    let wanted = NewErasure {
         kind: Kind::User,
         campaigns: None,
         subjects: vec![gone.id],
@@ -296,7 +296,7 @@ fn also(asked: &EraseParams) -> Result<Vec<String>> {
 }
 
 /// Records the erasure, and asks the person's turns to stop.
-async fn begin(app: &Edge, caller: &Caller, tx: TenantTx, wanted: Wanted) -> Result<Uuid> {
+async fn begin(app: &Edge, caller: &Caller, tx: TenantTx, wanted: NewErasure) -> Result<Uuid> {
     let id = Uuid::now_v7();
     sqlx::query(
         "INSERT INTO erasure (tenant_id, id, kind, campaign_ids, subject_ids, author, words) VALUES ($1, $2, $3, $4, $5, $6, $7)",

@@ -76,7 +76,7 @@ async fn walk(
     (mut at, mut seen): (i32, Option<Vec<String>>),
     state: &State,
 ) -> Result<Step> {
-    let kept = kept(tx, erasure).await?;
+    let kept = words_to_keep(tx, erasure).await?;
     let mut looked = 0;
     while looked < ROWS_MAX {
         let Some((table, walk)) = places::walked().nth(usize::try_from(at).unwrap_or(usize::MAX)) else {
@@ -85,7 +85,7 @@ async fn walk(
             }
             return end_of_walk(tx, erasure, state.pass, state.changed).await;
         };
-        let place = places::told(table, walk, kind, &kept);
+        let place = places::describe_table(table, walk, kind, &kept);
         let portion = portion(tx, erasure, &place, seen).await?;
         looked += portion.looked + 1;
         seen = portion.last;
@@ -96,7 +96,7 @@ async fn walk(
 }
 
 /// The words that documents may contain as values of their own and that must be kept there.
-async fn kept(tx: &TenantTx, erasure: Uuid) -> Result<Vec<String>> {
+async fn words_to_keep(tx: &TenantTx, erasure: Uuid) -> Result<Vec<String>> {
     let row = sqlx::query("SELECT words FROM erasure WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())
         .bind(erasure)

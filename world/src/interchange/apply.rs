@@ -10,7 +10,7 @@ use super::{
     card::Card,
     names::Names,
     report::{Losses, Report},
-    rows::{self, Known, Onto, Row},
+    rows::{self, Onto, Row, RowIdentity},
 };
 use crate::{lore::LoreEntries, npcs::Npcs};
 use base::{error::Result, stored::Columns};
@@ -44,9 +44,10 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
     }
     let slug = npc.remove("slug").and_then(|s| s.as_str().map(ToOwned::to_owned));
     let known_as = slug.clone();
-    let known = Known::ByOrigin { id: card.id, reference: reference(card.id, || format!("card:{}", card.key)), slug };
+    let identity =
+        RowIdentity::ByOrigin { id: card.id, reference: reference(card.id, || format!("card:{}", card.key)), slug };
     let row =
-        Row { members: npc, at_first: card.at_first, known, onto: Onto::BesideExtensions, ..Row::at(String::new()) };
+        Row { members: npc, at_first: card.at_first, identity, onto: Onto::BesideExtensions, ..Row::at(String::new()) };
     let ids = rows::write::<Npcs>(place, vec![row], |_| Members::new(), report).await?;
     if let (Some(book), Some(id)) = (card.book, ids.first()) {
         losses.mapped("/data/character_book/entries/*", "lore", "secret lore entries that only this character knows");
@@ -107,7 +108,7 @@ async fn entries(place: &Place<'_>, book: Book, shelf: &Shelf, names: &Names, re
         rows.push(Row {
             members: lore,
             at_first,
-            known: Known::ByOrigin { id: entry.id, reference, slug: entry.slug },
+            identity: RowIdentity::ByOrigin { id: entry.id, reference, slug: entry.slug },
             onto: Onto::BesideExtensions,
             ..Row::at(format!("/entries/{number}"))
         });

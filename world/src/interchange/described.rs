@@ -21,6 +21,7 @@ pub struct CampaignDocument {
     /// Always `tavernkeep.campaign`.
     format: String,
     /// The version of the format: 1.
+    #[schema(minimum = 1, maximum = 1)]
     version: u32,
     /// The campaign itself.
     campaign: CampaignInput,
@@ -61,10 +62,13 @@ pub struct OwnerDocument {
 #[derive(ToSchema)]
 pub struct InfluenceDocument {
     /// The current influence.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     current: Option<f64>,
     /// The most influence that it can have.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     max: Option<f64>,
     /// How much it regains per hour.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     regen_per_hour: Option<f64>,
     /// When the current influence was last updated.
     #[schema(value_type = Option<String>, format = DateTime)]

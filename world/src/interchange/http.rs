@@ -12,10 +12,9 @@ use super::{
     lorebook::Lorebook,
     out, pieces,
     report::Report,
-    service::{self, Wanted},
+    service::{self, ImportFile, ImportFormat},
 };
 use base::error::{Error, Problem, Result};
-use db::retry::{self, BRIEF};
 use edge::{
     caller::Caller,
     http::{Reply, paging, reply::attachment},
@@ -71,29 +70,22 @@ pub struct LorebookParams {
     book: Option<String>,
 }
 
-async fn import(app: &Edge, caller: &Caller, wanted: &Wanted, file: &File, dry_run: bool) -> Result<Reply> {
-    // If two requests import the same, the second one finds what the first one created.
-    let once = async || once(app, caller, wanted, file, dry_run).await.map_err(|error| error.of_derived_slug());
-    retry::repeat(BRIEF, once).await
-}
-
-async fn once(app: &Edge, caller: &Caller, wanted: &Wanted, file: &File, dry_run: bool) -> Result<Reply> {
-    let ready = service::read(wanted.clone(), file.bytes.clone()).await?;
-    let tx = service::open(&app.pool, caller).await?;
-    if let Some(key) = &file.idempotency
-        && let Some(stored) = key.claim(&tx).await?
-    {
-        return Ok(stored);
-    }
-    let reply = Reply::ok(&service::import(&tx, caller, ready, dry_run).await?)?;
-    if dry_run {
-        return Ok(reply); // the transaction is forgotten, and with it everything it did
-    }
-    if let Some(key) = &file.idempotency {
-        key.store(&tx, &reply).await?;
-    }
-    tx.commit().await?;
-    Ok(reply)
+async fn import(app: &Edge, caller: &Caller, format: ImportFormat, file: &File, is_dry_run: bool) -> Result<Reply> {
+    let (key, bytes) = (file.idempotency.as_ref(), file.bytes.clone());
+    service::import(&app.pool, caller, &ImportFile { format, bytes, is_dry_run }, async |import| {
+        let tx = import.tx;
+        if let Some(key) = key
+            && let Some(stored) = key.claim(tx).await?
+        {
+            return Ok(stored);
+        }
+        let reply = Reply::ok(&import.write().await?)?;
+        if let Some(key) = key.filter(|_| !is_dry_run) {
+            key.store(tx, &reply).await?;
+        }
+        Ok(reply)
+    })
+    .await
 }
 
 /// Imports a campaign document.
@@ -105,7 +97,7 @@ async fn once(app: &Edge, caller: &Caller, wanted: &Wanted, file: &File, dry_run
 #[post("/campaigns/import")]
 pub async fn import_campaign(app: web::Data<Edge>, caller: Caller, request: HttpRequest, file: File) -> Result<Reply> {
     let asked: CampaignImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
-    import(&app, &caller, &Wanted::Campaign { slug: asked.slug }, &file, asked.dry_run).await
+    import(&app, &caller, ImportFormat::Campaign { slug: asked.slug }, &file, asked.dry_run).await
 }
 
 /// Imports a character card (V1 to V3: JSON, PNG or CHARX) as an NPC.
@@ -124,7 +116,7 @@ pub async fn import_card(
     file: File,
 ) -> Result<Reply> {
     let asked: CardImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
-    import(&app, &caller, &Wanted::Card { campaign: path.into_inner() }, &file, asked.dry_run).await
+    import(&app, &caller, ImportFormat::Card { campaign: path.into_inner() }, &file, asked.dry_run).await
 }
 
 /// Imports a lorebook.
@@ -142,8 +134,8 @@ pub async fn import_lorebook(
     file: File,
 ) -> Result<Reply> {
     let asked: LorebookImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
-    let wanted = Wanted::Lorebook { campaign: path.into_inner(), name: asked.name, file: None };
-    import(&app, &caller, &wanted, &file, asked.dry_run).await
+    let format = ImportFormat::Lorebook { campaign: path.into_inner(), name: asked.name, file: None };
+    import(&app, &caller, format, &file, asked.dry_run).await
 }
 
 /// Imports entity documents.
@@ -161,7 +153,7 @@ pub async fn import_seed(
     file: File,
 ) -> Result<Reply> {
     let asked: SeedImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
-    import(&app, &caller, &Wanted::Seed { campaign: path.into_inner() }, &file, asked.dry_run).await
+    import(&app, &caller, ImportFormat::Seed { campaign: path.into_inner() }, &file, asked.dry_run).await
 }
 
 /// Exports the whole campaign as one document.

@@ -194,3 +194,77 @@ fn stored(data: &[u8]) -> Vec<u8> {
     out.extend((b << 16 | a).to_be_bytes());
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The chunks of a picture, by kind.
+    fn chunks(picture: &[u8]) -> Vec<([u8; 4], &[u8])> {
+        let mut rest = picture.strip_prefix(SIGNATURE).unwrap();
+        let mut found = Vec::new();
+        while !rest.is_empty() {
+            let chunk = Chunk::split(&mut rest).unwrap();
+            found.push((chunk.kind, chunk.data));
+        }
+        found
+    }
+
+    /// As a viewer reads it: the stream is whole, its checksum is right, and every pixel is where it belongs.
+    #[test]
+    fn a_picture_is_one_for_viewers_too() {
+        for base in [0u8, 0b0110_1101, u8::MAX] {
+            let mut seed = [base; 32];
+            for (n, byte) in seed.iter_mut().enumerate().skip(3) {
+                *byte = u8::from(n % 4 < 2) ^ base;
+            }
+            let picture = picture(seed, &[]);
+            let chunks = chunks(&picture);
+            let of = |kind: &[u8; 4]| chunks.iter().find(|(k, _)| k == kind).unwrap().1;
+            let [dark @ .., a, b, c] = of(b"PLTE") else { panic!("a palette of two colours") };
+            assert!(dark.len() == 3 && dark.iter().all(|v| (20..=75).contains(v)), "{dark:?}");
+            assert!([a, b, c].iter().all(|v| (150..=245).contains(*v)), "{a} {b} {c}");
+            let mut pixels = Vec::new();
+            ZlibDecoder::new(of(b"IDAT")).read_to_end(&mut pixels).unwrap();
+            let width = usize::try_from(WIDTH / 8 + 1).unwrap();
+            assert_eq!(pixels.len(), width * usize::try_from(HEIGHT).unwrap());
+            for (y, row) in (0..HEIGHT).zip(pixels.chunks(width)) {
+                assert_eq!(row[0], 0, "no filter");
+                for x in 0..WIDTH {
+                    let is_light = row[usize::try_from(x / 8 + 1).unwrap()] >> (7 - x % 8) & 1 == 1;
+                    let is_wanted = if (48..208).contains(&x) && (112..272).contains(&y) {
+                        // Five by five blocks; the fourth and fifth columns are the second and first again.
+                        let (column, row) = ((x - 48) / 32, (y - 112) / 32);
+                        let block = 3 * row + [0, 1, 2, 1, 0][usize::try_from(column).unwrap()];
+                        seed[usize::try_from(3 + block).unwrap()] & 1 == 1
+                    } else {
+                        [16, 239].contains(&x) || [16, 367].contains(&y)
+                    };
+                    assert_eq!(is_light, is_wanted, "{x} {y}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn each_side_has_its_limit() {
+        for (width, height, fits) in
+            [(1, 1, true), (8192, 8192, true), (8193, 1, false), (1, 8193, false), (0, 1, false), (1, 0, false)]
+        {
+            let header = [&u32::to_be_bytes(width)[..], &u32::to_be_bytes(height), &[1, 3, 0, 0, 0]].concat();
+            assert_eq!(check_size(&header).is_ok(), fits, "{width} by {height}");
+        }
+    }
+
+    #[test]
+    fn a_text_has_its_limit_packed_or_not() {
+        for (bytes, fits) in [(TEXT_BYTES_MAX - 6, true), (TEXT_BYTES_MAX - 5, false)] {
+            let long = picture([1; 32], &[("chara", &vec![b'A'; bytes])]);
+            assert_eq!(texts(&long, |_| true).is_ok(), fits, "{bytes}");
+        }
+        for (bytes, fits) in [(TEXT_BYTES_MAX, true), (TEXT_BYTES_MAX + 1, false)] {
+            let packed = [&b"\0"[..], &stored(&vec![b'A'; bytes])].concat();
+            assert_eq!(unpacked(&packed).is_ok(), fits, "{bytes}");
+        }
+    }
+}

@@ -205,7 +205,7 @@ type Kind = (Outcome, String, String, String);
 impl Losses {
     /// The following fields belong to this entry.
     pub fn enter(&mut self, at: String, title: &str) {
-        self.entry = Some(Named { at, title: shown(title) });
+        self.entry = Some(Named { at, title: shorten(title) });
     }
 
     /// The following fields belong to the file itself.
@@ -218,7 +218,7 @@ impl Losses {
         if self.found.len() >= FIELDS_MAX * 4 {
             return;
         }
-        let met = self.found.entry((outcome, shown(path), shown(to), reason.to_owned())).or_default();
+        let met = self.found.entry((outcome, shorten(path), shorten(to), reason.to_owned())).or_default();
         met.count += 1;
         let is_new = |entry: &&Named| met.first.last().is_none_or(|last| last.at != entry.at);
         if let Some(entry) = self.entry.as_ref().filter(is_new).filter(|_| met.first.len() < TITLES_MAX) {
@@ -266,6 +266,6 @@ impl Losses {
 }
 
 /// Shortens a text from a file for the report.
-fn shown(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text.chars().take(120).collect()
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{
     names::Names,
     report::Report,
-    rows::{self, Known, Onto, Row},
+    rows::{self, Onto, Row, RowIdentity},
     text::string,
 };
 use crate::{characters::Characters, lore::LoreEntries, memory, npcs::Npcs, owners::Owners};
@@ -63,7 +63,7 @@ pub async fn import(place: &Place<'_>, entities: Entities, report: &mut Report) 
         if let Some(held) = held {
             memories.push(Held::of(held, kind, &slug, &pointer)?);
         }
-        let row = Row { members: document, known: Known::BySlug(slug), onto: Onto::Merge, ..Row::at(pointer) };
+        let row = Row { members: document, identity: RowIdentity::BySlug(slug), onto: Onto::Merge, ..Row::at(pointer) };
         of_kind.entry(kind).or_default().push(row);
     }
     for (kind, mut rows) in of_kind {
@@ -285,6 +285,10 @@ fn owner(document: Document, pointer: &str) -> Result<Document> {
         "available_tools",
         "reaction_threshold",
         "influence",
+        "resources",
+        "greetings",
+        "scenario",
+        "example_dialogue",
         "external_ref",
         "extensions",
     ];
@@ -308,6 +312,9 @@ fn npc(document: Document, pointer: &str) -> Result<Document> {
         "disposition",
         "inventory",
         "reaction_threshold",
+        "greetings",
+        "scenario",
+        "example_dialogue",
         "external_ref",
         "extensions",
     ];

@@ -21,10 +21,11 @@ use base::{
 };
 use db::{
     pool::Pool,
+    retry::{self, BRIEF},
     tenancy::{Actor, Origin, TenantTx},
 };
 use edge::{
-    caller::Caller,
+    caller::{Caller, Scope},
     http::resource::{Place, Ref, campaign_id},
     limits,
 };
@@ -34,7 +35,7 @@ const SECONDS_MAX: u32 = 120;
 
 /// What to read a file as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum ImportFormat {
     /// A campaign, with a slug if it should not be the document's own.
     Campaign { slug: Option<String> },
     /// A character card, for a campaign.
@@ -48,14 +49,33 @@ pub enum Wanted {
     Any { campaign: String, file: Option<String> },
 }
 
-/// A file that was read and is ready to be written.
-pub struct Ready(Content);
+/// A file to import.
+#[derive(Clone, Debug)]
+pub struct ImportFile {
+    pub format: ImportFormat,
+    pub bytes: web::Bytes,
+    /// Whether only to report what would happen, without changing anything.
+    pub is_dry_run: bool,
+}
 
-impl Ready {
-    /// Whether it is a whole campaign, which requires other scopes.
-    #[must_use]
-    pub fn is_campaign(&self) -> bool {
-        matches!(self.0, Content::Campaign(..))
+/// An import whose file was read and whose transaction is open.
+pub struct Import<'a> {
+    pub tx: &'a TenantTx,
+    caller: &'a Caller,
+    content: Content,
+    is_dry_run: bool,
+}
+
+impl Import<'_> {
+    /// Writes what was read.
+    ///
+    /// # Errors
+    /// What cannot be stored, with a pointer into the file; `quota_exceeded`.
+    pub async fn write(self) -> Result<Report> {
+        let is_dry_run = self.is_dry_run;
+        let report = write(self).await?;
+        metrics::IMPORTS.with_label_values(&[report.format, if is_dry_run { "yes" } else { "no" }]).inc();
+        Ok(report)
     }
 }
 
@@ -97,48 +117,60 @@ impl Readers {
     }
 }
 
-/// Reads a file, on a thread that answers no requests and before any database connection is held.
+/// Imports a file in one transaction and retries errors that will pass. `work` calls [`Import::write`], and does before
+/// and after it what the same transaction must do. A dry run is not committed.
+///
+/// The file is read before the transaction begins. If two imports create the same rows, the second one is retried and
+/// finds what the first one created.
 ///
 /// # Errors
-/// What is wrong with the file, with a pointer into it; `unavailable` when too many files are being read.
-pub async fn read(wanted: Wanted, bytes: web::Bytes) -> Result<Ready> {
-    let _seat = READERS.enter().await?;
-    web::block(move || ready(wanted, bytes)).await.map_err(Error::internal)?.map(Ready)
-}
-
-/// Opens the transaction of an import.
-///
-/// # Errors
-/// `unavailable` when no connection is free in time.
-pub async fn open(pool: &Pool, caller: &Caller) -> Result<TenantTx> {
-    let actor = Actor { origin: Origin::Import, ..caller.actor() };
-    TenantTx::write_much(pool, &actor, SECONDS_MAX).await
-}
-
-/// Writes what was read. The caller commits the transaction, or drops it for a dry run.
-///
-/// # Errors
-/// What cannot be stored, with a pointer into the file; `quota_exceeded`.
-pub async fn import(tx: &TenantTx, caller: &Caller, ready: Ready, dry_run: bool) -> Result<Report> {
-    let report = write(tx, caller, ready, dry_run).await?;
-    metrics::IMPORTS.with_label_values(&[report.format, if dry_run { "yes" } else { "no" }]).inc();
-    Ok(report)
-}
-
-async fn write(tx: &TenantTx, caller: &Caller, ready: Ready, dry_run: bool) -> Result<Report> {
-    let (campaign, mut report) = match &ready.0 {
-        Content::Campaign(document, slug) => {
-            return import::import(tx, caller, document, slug.as_deref(), dry_run).await;
+/// What is wrong with the file, with a pointer into it; `forbidden` for a campaign document without the scope `gm`;
+/// `unavailable` when too many files are being read or no connection is free in time; those of `work`.
+pub async fn import<T>(
+    pool: &Pool,
+    caller: &Caller,
+    file: &ImportFile,
+    work: impl AsyncFn(Import<'_>) -> Result<T>,
+) -> Result<T> {
+    retry::repeat(BRIEF, async || {
+        let content = read(caller, file).await?;
+        let actor = Actor { origin: Origin::Import, ..caller.actor() };
+        let tx = TenantTx::write_much(pool, &actor, SECONDS_MAX).await?;
+        let import = Import { tx: &tx, caller, content, is_dry_run: file.is_dry_run };
+        let done = work(import).await.map_err(Error::of_derived_slug)?;
+        if !file.is_dry_run {
+            tx.commit().await?;
         }
-        Content::Card(campaign, card, _) => (campaign, Report::new(card.format, dry_run)),
-        Content::Lorebook(campaign, book, ..) => (campaign, Report::new(book.format.as_str(), dry_run)),
-        Content::Seed(campaign, _) => (campaign, Report::new("seed", dry_run)),
+        Ok(done)
+    })
+    .await
+}
+
+/// Reads a file, on a thread that answers no requests and before any database connection is held.
+async fn read(caller: &Caller, file: &ImportFile) -> Result<Content> {
+    let _seat = READERS.enter().await?;
+    let (format, bytes) = (file.format.clone(), file.bytes.clone());
+    let content = web::block(move || parse(format, bytes)).await.map_err(Error::internal)??;
+    if matches!(content, Content::Campaign(..)) {
+        caller.needs(Scope::Gm, "A campaign document")?;
+    }
+    Ok(content)
+}
+
+async fn write(Import { tx, caller, content, is_dry_run }: Import<'_>) -> Result<Report> {
+    let (campaign, mut report) = match &content {
+        Content::Campaign(document, slug) => {
+            return import::import(tx, caller, document, slug.as_deref(), is_dry_run).await;
+        }
+        Content::Card(campaign, card, _) => (campaign, Report::new(card.format, is_dry_run)),
+        Content::Lorebook(campaign, book, ..) => (campaign, Report::new(book.format.as_str(), is_dry_run)),
+        Content::Seed(campaign, _) => (campaign, Report::new("seed", is_dry_run)),
     };
     import::alone(tx).await?;
     let campaign = campaign_id(tx, caller, &Ref::parse(campaign)).await?;
     report.campaign = slug_of(tx, campaign).await?;
     let place = Place { tx, campaign, caller };
-    match ready.0 {
+    match content {
         Content::Campaign(..) => {}
         Content::Card(_, card, losses) => apply::card(&place, *card, losses, &mut report).await?,
         Content::Lorebook(_, book, shelf, losses) => apply::book(&place, book, &shelf, losses, &mut report).await?,
@@ -148,20 +180,20 @@ async fn write(tx: &TenantTx, caller: &Caller, ready: Ready, dry_run: bool) -> R
     Ok(report)
 }
 
-fn ready(wanted: Wanted, bytes: web::Bytes) -> Result<Content> {
+fn parse(format: ImportFormat, bytes: web::Bytes) -> Result<Content> {
     let mut losses = Losses::default();
-    Ok(match wanted {
-        Wanted::Any { campaign, file } => {
+    Ok(match format {
+        ImportFormat::Any { campaign, file } => {
             let guessed = guess(&campaign, file, &bytes)?;
-            return ready(guessed, bytes);
+            return parse(guessed, bytes);
         }
-        Wanted::Campaign { slug } => Content::Campaign(Box::new(import::read(&bytes)?), slug),
-        Wanted::Seed { campaign } => Content::Seed(campaign, seed::read(&bytes)?),
-        Wanted::Card { campaign } => {
+        ImportFormat::Campaign { slug } => Content::Campaign(Box::new(import::read(&bytes)?), slug),
+        ImportFormat::Seed { campaign } => Content::Seed(campaign, seed::read(&bytes)?),
+        ImportFormat::Card { campaign } => {
             let card = card::read(&bytes, &mut losses)?;
             Content::Card(campaign, Box::new(card), losses)
         }
-        Wanted::Lorebook { campaign, name, file } => {
+        ImportFormat::Lorebook { campaign, name, file } => {
             let book = book::read(&bytes, &mut losses)?;
             let names = [text::line(&name.unwrap_or_default()), book.name.clone(), of_file(&file.unwrap_or_default())];
             let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
@@ -212,14 +244,14 @@ fn other_picture(bytes: &[u8]) -> Option<&'static str> {
 ///
 /// # Errors
 /// `validation_failed` for a file that we cannot read.
-pub fn guess(campaign: &str, file: Option<String>, bytes: &[u8]) -> Result<Wanted> {
+pub fn guess(campaign: &str, file: Option<String>, bytes: &[u8]) -> Result<ImportFormat> {
     let campaign = campaign.to_owned();
     if super::png::is_png(bytes) || super::charx::is_zip(bytes) {
-        return Ok(Wanted::Card { campaign });
+        return Ok(ImportFormat::Card { campaign });
     }
     refuse_other_pictures(bytes)?;
     if import::is_ours(json::text(bytes)?) {
-        return Ok(Wanted::Campaign { slug: None });
+        return Ok(ImportFormat::Campaign { slug: None });
     }
     let value = json::file(bytes)?;
     let has = |name: &str| value.get(name).is_some();
@@ -227,10 +259,10 @@ pub fn guess(campaign: &str, file: Option<String>, bytes: &[u8]) -> Result<Wante
         || has("first_mes")
         || has("personality")
     {
-        return Ok(Wanted::Card { campaign });
+        return Ok(ImportFormat::Card { campaign });
     }
     if has("entries") || has("data") || value.is_array() {
-        return Ok(Wanted::Lorebook { campaign, name: None, file });
+        return Ok(ImportFormat::Lorebook { campaign, name: None, file });
     }
     Err(Error::new(Code::ValidationFailed, "This is neither a character card nor a lorebook nor a campaign document."))
 }

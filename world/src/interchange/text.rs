@@ -21,6 +21,22 @@ const MACRO_BYTES_MAX: usize = 40;
 /// read for macros again, so a name cannot make a text grow without limit.
 #[must_use]
 pub fn plain(text: &str, character: &str, chars_max: usize) -> String {
+    fill(text, chars_max, |name, value| match name {
+        "char" => Some(character.to_owned().into()),
+        "user" => Some("the player".into()),
+        "random" | "pick" => choices(value).next().map(Into::into),
+        _ => same_for_all(name, value),
+    })
+}
+
+/// Replaces the macros of a text, up to `chars_max` characters. `meaning` gets a macro's name in lower case and the text
+/// after its colon. A macro without a meaning stays as it is. The inserted text is not read for macros again.
+#[must_use]
+pub fn fill<'a>(
+    text: &'a str,
+    chars_max: usize,
+    mut meaning: impl FnMut(&str, &'a str) -> Option<Cow<'a, str>>,
+) -> String {
     let mut out = Out { text: String::new(), left: chars_max };
     let mut rest = text;
     // The position of the next `}}`, counted from the end; none if there is no more.
@@ -30,8 +46,9 @@ pub fn plain(text: &str, character: &str, chars_max: usize) -> String {
     {
         let (before, here) = rest.split_at(at);
         out.push(before);
-        if let Some((tag, meant)) = TAGS.iter().find(|(tag, _)| here.starts_with(tag)) {
-            out.push(meant.unwrap_or(character));
+        let tag = TAGS.iter().find(|(tag, _)| here.starts_with(tag));
+        if let Some((tag, meant)) = tag.and_then(|(tag, name)| Some((tag, meaning(name, "")?))) {
+            out.push(&meant);
             rest = here.get(tag.len()..).unwrap_or_default();
             continue;
         }
@@ -40,7 +57,11 @@ pub fn plain(text: &str, character: &str, chars_max: usize) -> String {
                 close = after.find("}}").map(|at| after.len() - at);
             }
             let inside = close.and_then(|end| after.get(..after.len() - end));
-            if let Some((inside, meant)) = inside.and_then(|inside| Some((inside, macro_text(inside, character)?))) {
+            let meant = inside.and_then(|inside| {
+                let (name, value) = parts(inside)?;
+                Some((inside, meaning(&name, value)?))
+            });
+            if let Some((inside, meant)) = meant {
                 out.push(&meant);
                 rest = after.get(inside.len() + 2..).unwrap_or_default();
                 continue;
@@ -54,9 +75,8 @@ pub fn plain(text: &str, character: &str, chars_max: usize) -> String {
     out.text
 }
 
-/// Words in angle brackets from older cards. `None` stands for the character's name.
-const TAGS: [(&str, Option<&str>); 4] =
-    [("<char>", None), ("<bot>", None), ("<user>", Some("the player")), ("<USER>", Some("the player"))];
+/// Words in angle brackets from older cards, and the macros that they stand for.
+const TAGS: [(&str, &str); 4] = [("<char>", "char"), ("<bot>", "char"), ("<user>", "user"), ("<USER>", "user")];
 
 /// A text that is being written, and how many more characters fit.
 struct Out {
@@ -84,41 +104,60 @@ pub fn unknown_macros(text: &str) -> Vec<String> {
         let name = inside.split(':').next().unwrap_or_default().trim();
         let is_name = !name.is_empty() && name.len() <= MACRO_BYTES_MAX && !name.contains(['{', '}', '\n']);
         let name = name.to_lowercase();
-        if is_name && macro_text(inside, "").is_none() && !names.contains(&name) && names.len() < MACROS_NAMED_MAX {
+        let is_known = matches!(&*name, "char" | "user" | "random" | "pick")
+            || name.starts_with("//")
+            || same_for_all(&name, "").is_some();
+        if is_name && !is_known && !names.contains(&name) && names.len() < MACROS_NAMED_MAX {
             names.push(name);
         }
     }
     names
 }
 
-fn macro_text<'a>(inside: &'a str, character: &'a str) -> Option<Cow<'a, str>> {
+/// The name of a macro, in lower case, and the text after its colon. None if it is none that we could know.
+fn parts(inside: &str) -> Option<(Cow<'static, str>, &str)> {
     let head = inside.get(..inside.floor_char_boundary(MACRO_BYTES_MAX)).unwrap_or(inside);
     if head.trim_start().starts_with("//") {
-        return Some("".into());
+        return Some(("comment".into(), ""));
     }
     let (name, value) = match head.split_once(':') {
         Some((name, _)) => (name, inside.get(name.len() + 1..).unwrap_or_default()),
         None if head.len() < inside.len() => return None,
         None => (head, ""),
     };
-    match name.trim().to_lowercase().as_str() {
-        "char" => Some(character.into()),
-        "user" => Some("the player".into()),
+    Some((name.trim().to_lowercase().into(), value))
+}
+
+/// The meaning of macros that depend on nothing but their text.
+#[must_use]
+pub fn same_for_all<'a>(name: &str, value: &'a str) -> Option<Cow<'a, str>> {
+    match name {
         "comment" | "hidden_key" => Some("".into()),
-        "random" | "pick" => Some(first_choice(value)),
         "reverse" => Some(value.chars().rev().collect::<String>().into()),
         _ => None,
     }
 }
 
-/// The first of several choices: `a, b`, where `\,` is a comma, or `:a::b` after a macro's colon.
-fn first_choice(value: &str) -> Cow<'_, str> {
-    if let Some(choices) = value.strip_prefix(':') {
-        return choices.split("::").next().unwrap_or_default().trim().into();
-    }
-    let end = value.match_indices(',').find(|(at, _)| !value.get(..*at).is_some_and(|b| b.ends_with('\\')));
-    let first = end.map_or(value, |(at, _)| value.get(..at).unwrap_or_default()).trim();
-    if first.contains("\\,") { first.replace("\\,", ",").into() } else { first.into() }
+/// The choices of a macro: `a, b`, where `\,` is a comma, or `:a::b` after a macro's colon.
+pub fn choices(value: &str) -> impl Iterator<Item = String> {
+    let (by_colons, by_commas) = match value.strip_prefix(':') {
+        Some(choices) => (Some(choices.split("::")), None),
+        None => (None, Some(at_commas(value))),
+    };
+    let plain = |choice: &str| choice.trim().replace("\\,", ",");
+    by_colons.into_iter().flatten().chain(by_commas.into_iter().flatten()).map(plain)
+}
+
+/// Splits a text at its commas, except `\,`.
+fn at_commas(value: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(value);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = text.match_indices(',').find(|(at, _)| !text.get(..*at).is_some_and(|b| b.ends_with('\\')));
+        let Some((end, _)) = end else { return rest.take() };
+        rest = text.get(end + 1..);
+        text.get(..end)
+    })
 }
 
 /// Splits the decorators off the first lines of an entry: `@@name value`. `@@@name` is a fallback for the line before
@@ -349,6 +388,45 @@ mod tests {
             ("@@odd\n@@@stranger\ntext", vec![("odd", "")]),
         ] {
             assert_eq!(decorators(text, known), (wanted, "text"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_no_regular_expression() {
+        for key in ["/usr/bin", "/a/x", "//", "a/b/i", "/"] {
+            assert_eq!(keys([key].into_iter()), Keys { words: vec![key.to_owned()], ..Keys::default() });
+        }
+        let found = keys(["/a|b/", "/C[de]/i", "/.*/", "a"].into_iter());
+        assert_eq!(
+            (&*found.words, found.spelled_out, found.unknown),
+            (&["a", "b", "Cd", "Ce"].map(String::from)[..], 2, 1)
+        );
+    }
+
+    #[test]
+    fn keys_beyond_a_limit_are_counted() {
+        let long = "x".repeat(LINE_CHARS_MAX);
+        let (cut, padded) = (format!("{long}y"), format!("{long}   "));
+        let found = keys([&*long, &cut, &padded].into_iter());
+        assert_eq!((found.words.len(), found.cut), (1, 1));
+        let many: Vec<String> = (0..WORDS_MAX + 3).map(|n| format!("key {n}")).collect();
+        let found = keys(many.iter().chain(&many[..5]).map(String::as_str));
+        assert_eq!((found.words.len(), found.too_many), (WORDS_MAX, 3));
+    }
+
+    #[test]
+    fn the_largest_members_go_until_the_rest_fits() {
+        let members = |sizes: &[(&str, usize)]| -> Map<String, Value> {
+            sizes.iter().map(|(name, size)| ((*name).to_owned(), "x".repeat(*size).into())).collect()
+        };
+        // Each takes the bytes of its text, and 11 for its name, its quotes and what is around it.
+        let all = members(&[("a", 100), ("b", 300), ("c", 200)]);
+        for (bytes_max, gone) in
+            [(633, &[][..]), (632, &["b"]), (322, &["b"]), (321, &["b", "c"]), (0, &["b", "c", "a"])]
+        {
+            let mut rest = all.clone();
+            assert_eq!(lighten(&mut rest, bytes_max), gone, "{bytes_max}");
+            assert_eq!(rest.len(), 3 - gone.len());
         }
     }
 }

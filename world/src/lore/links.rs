@@ -198,6 +198,7 @@ pub async fn list(app: web::Data<Edge>, caller: Caller, path: web::Path<(String,
 pub struct MendInput {
     /// The name that the links have now: the entry's former title or slug.
     #[garde(custom(validate::line))]
+    #[schema(min_length = 1)]
     pub from: String,
     /// Whether only to report what would happen, without changing anything.
     #[serde(default)]

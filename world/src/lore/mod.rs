@@ -3,6 +3,7 @@
 //! Secret entries are only for the game master and for those in `known_by`. For everybody else they do not exist.
 
 pub mod bulk;
+pub mod events;
 pub mod links;
 pub mod overview;
 
@@ -41,24 +42,29 @@ pub const PRIORITIES: std::ops::RangeInclusive<i32> = -1_000_000..=1_000_000;
 #[garde(allow_unvalidated)]
 pub struct LoreInput {
     #[garde(custom(validate::opt_slug))]
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9_-]*$")]
     #[serde(default)]
     pub slug: Option<String>,
     #[garde(custom(validate::line))]
+    #[schema(min_length = 1)]
     pub title: String,
     pub scope: Scope,
-    /// The place, race, profession, faction, creature or item that the entry is about. Required unless the scope is
+    /// The location, race, profession, faction, creature or item that the entry is about. Required unless the scope is
     /// global.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub associated_id: Option<String>,
     /// The text, in Markdown.
     #[garde(length(chars, min = 1, max = CONTENT_CHARS_MAX))]
+    #[schema(min_length = 1)]
     pub content: String,
     #[garde(custom(validate::words))]
     #[serde(default)]
     pub tags: Vec<String>,
     /// Entries with a higher priority go into a full prompt first.
     #[garde(range(min = -1_000_000, max = 1_000_000))]
+    #[schema(minimum = -1_000_000, maximum = 1_000_000)]
     #[serde(default)]
     pub priority: i32,
     #[serde(default = "yes")]
@@ -92,6 +98,7 @@ pub struct LoreInput {
     #[schema(value_type = Object)]
     pub extensions: Extensions,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub external_ref: Option<String>,
 }

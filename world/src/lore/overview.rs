@@ -282,6 +282,7 @@ pub async fn equals(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Ve
 pub struct CopyInput {
     /// The title of the copy. By default the original's title with `(copy)`.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     pub title: Option<String>,
 }
 

@@ -44,7 +44,7 @@ pub struct BroadcastView {
     pub player_slug: Option<String>,
     /// The text as it was first written.
     pub text: String,
-    /// Whether the memory of some NPC was edited since.
+    /// Whether somebody has edited an NPC's copy of the memory since.
     pub edited: bool,
     /// The owner whose turn sent it. Null if no turn sent it, or the turn's record has been deleted.
     pub owner_id: Option<Uuid>,
@@ -85,7 +85,7 @@ pub async fn list(
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let broadcasts = page_of(&tx, &caller, campaign, &page).await?;
-    Reply::ok(&page.written(broadcasts, |b| (b.id, None), Ok)?)
+    Reply::ok(&page.serialize_items(broadcasts, |b| (b.id, None), Ok)?)
 }
 
 /// Like [`list`], within a transaction. Takes two statements, or three if a player is named.

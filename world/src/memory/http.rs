@@ -10,10 +10,11 @@ use uuid::Uuid;
 
 use super::{
     MemoryView,
-    list::{self as pages, MemoryFilter, find_actor, page_of},
+    list::{self as pages, MemoryFilter, page_of},
     service::{self, MoveInput, move_in},
     subject::Subject,
 };
+use crate::actors;
 use base::error::{Error, Problem, Result};
 use db::tenancy::TenantTx;
 use edge::{
@@ -52,6 +53,7 @@ pub struct MemoryChange {
     #[garde(custom(validate::extensions))]
     extensions: entity::shapes::Extensions,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     external_ref: Option<String>,
 }
@@ -63,7 +65,7 @@ struct HolderPath {
 }
 
 async fn holder_id(tx: &TenantTx, campaign: Uuid, holder: &HolderPath) -> Result<Uuid> {
-    find_actor(tx, campaign, &[holder.kind], &holder.name).await?.ok_or_else(|| Error::not_found(holder.kind))
+    actors::find(tx, campaign, &[holder.kind], &holder.name).await?.ok_or_else(|| Error::not_found(holder.kind))
 }
 
 async fn list(

@@ -10,17 +10,14 @@ use utoipa::IntoParams;
 use uuid::Uuid;
 
 use super::{MemoryView, service};
-use base::{
-    error::Result,
-    stored::{self, Columns},
-};
+use crate::actors;
+use base::{error::Result, stored};
 use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
         Reply, budget,
         paging::{self, Items, Page, SortKey},
-        resource::Ref,
     },
 };
 
@@ -40,29 +37,6 @@ pub struct MemoryFilter {
     turn_id: Option<Uuid>,
 }
 
-/// An actor of these kinds, by id or slug. Takes one statement.
-///
-/// # Errors
-/// Those of the database.
-pub async fn find_actor(tx: &TenantTx, campaign: Uuid, kinds: &[&str], name: &str) -> Result<Option<Uuid>> {
-    let (id, slug) = match Ref::parse(name) {
-        Ref::Id(id) => (Some(id), None),
-        Ref::Slug(slug) => (None, Some(slug)),
-    };
-    let row = sqlx::query(
-        "SELECT actor_id FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND kind = ANY ($3) \
-         AND (actor_id = $4 OR slug = $5)",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(kinds)
-    .bind(id)
-    .bind(slug)
-    .fetch_optional(&mut *tx.connection().await)
-    .await?;
-    row.map(|row| row.read("actor_id")).transpose()
-}
-
 /// A page of memories, of one holder if it is given. Takes one statement, and one for each name in the filters.
 ///
 /// # Errors
@@ -76,7 +50,7 @@ pub async fn page_of(
 ) -> Result<Items<MemoryView>> {
     let empty = || Ok(Items::<MemoryView> { items: Vec::new(), next_cursor: None });
     if let Some(name) = &page.filter.holder_id {
-        match find_actor(tx, campaign, &["npc", "owner"], name).await? {
+        match actors::find(tx, campaign, &["npc", "owner"], name).await? {
             Some(id) if holder_id.is_none_or(|path| path == id) => holder_id = Some(id),
             _ => return empty(),
         }
@@ -142,5 +116,5 @@ fn key(memory: &MemoryView, order: SortKey) -> (Uuid, Option<String>) {
 /// # Errors
 /// `internal`.
 pub fn reply(page: &Page<MemoryFilter>, memories: Items<MemoryView>) -> Result<Reply> {
-    Reply::ok(&page.written(memories, |memory| key(memory, page.sort.key), Ok)?)
+    Reply::ok(&page.serialize_items(memories, |memory| key(memory, page.sort.key), Ok)?)
 }

@@ -76,6 +76,31 @@ pub async fn insert(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
     Ok(id)
 }
 
+/// Writes what an owner tells one NPC. This is a broadcast to a single NPC, and can be retracted like any other. One
+/// statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn insert_told(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
+    let id = Uuid::now_v7();
+    sqlx::query(
+        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, broadcast_id, author, turn_id) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 'broadcast', uuid7(), $8, $9)",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .bind(new.campaign)
+    .bind(new.holder_type)
+    .bind(new.holder)
+    .bind(new.player.id())
+    .bind(new.text)
+    .bind(new.author)
+    .bind(new.turn)
+    .execute(&mut *tx.connection().await)
+    .await?;
+    Ok(id)
+}
+
 /// Writes one memory for each NPC that depends on the owner now. Takes one statement, so either all are written or
 /// none.
 ///

@@ -73,7 +73,9 @@ pub async fn named(tx: &TenantTx, campaign: Uuid, bound: Bound, named: &str) -> 
         Bound::Free => Ok(Subject(player)),
         Bound::To(own) if own == player => Ok(Subject(player)),
         Bound::To(own) => other(tx, campaign, own, player).await,
-        Bound::Nobody => Err(Error::new(Code::Forbidden, "This is no player's turn: there is nobody to remember.")),
+        Bound::Nobody => {
+            Err(Error::new(Code::Forbidden, "This turn has no player, so there is nobody to remember anything about."))
+        }
     }
 }
 

@@ -41,6 +41,7 @@ pub struct MessageInput {
     pub scene_id: Option<String>,
     /// A frontend's channel, instead of a scene: its scene is used, and created if there is none.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub channel: Option<String>,
     #[serde(default, rename = "type")]
@@ -52,6 +53,7 @@ pub struct MessageInput {
     #[schema(min_length = 1)]
     pub content: String,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub flavor: Option<String>,
     #[serde(default)]
@@ -75,6 +77,7 @@ pub struct MessageInput {
     #[schema(value_type = Object)]
     pub extensions: Extensions,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub external_ref: Option<String>,
 }

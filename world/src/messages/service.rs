@@ -10,7 +10,10 @@ use serde_json::{Map, Number, Value, json};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::playing::{Playing, Reader};
+use crate::{
+    playing::{Playing, Reader},
+    significance::report::{ActionReport, Source, report_own},
+};
 use base::{
     error::Result,
     stored::{self, Columns},
@@ -44,7 +47,7 @@ pub struct NewMessage {
     pub prompt_text: Option<String>,
     pub tokens: u32,
     pub window_start: Option<Uuid>,
-    /// For a session's turn: the role of its AI ([`crate::playing::Playing::told_as`]).
+    /// For a session's turn: the role of its AI ([`crate::playing::Playing::conversation_key`]).
     pub told_as: Option<String>,
     pub extensions: Extensions,
     pub external_ref: Option<String>,
@@ -108,6 +111,27 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> R
         .fetch_one(&mut *tx.connection().await)
         .await?;
     row.read("ids")
+}
+
+/// Reports what players say and roll at the table as actions, if the campaign's settings say so. Does not report whispers and
+/// blind rolls.
+///
+/// # Errors
+/// Those of the database.
+pub async fn report_table(tx: &TenantTx, campaign: Uuid, said: impl Iterator<Item = &NewMessage>) -> Result<()> {
+    for message in said {
+        let kind = match message.kind {
+            Type::Chat => "say",
+            Type::Roll if !message.blind => "roll",
+            _ => continue,
+        };
+        let is_open = message.author == Author::Player && message.whisper_to.is_empty();
+        if let Some(player) = message.player_id.filter(|_| is_open) {
+            let seen = ActionReport::observed(player, kind, Vec::new(), &message.content);
+            report_own(tx, campaign, &seen, Source::Table).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a message exists.
@@ -193,7 +217,7 @@ pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, 
         .bind(count)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(stored::each(rows.iter().rev(), |row| shown(row, compact)).into_iter().flatten().collect())
+    Ok(stored::each(rows.iter().rev(), |row| items_for_model(row, compact)).into_iter().flatten().collect())
 }
 
 /// Which messages to read.
@@ -207,7 +231,7 @@ pub enum Which<'a> {
 
 /// A message as it is shown to people.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct VisibleMessage {
     pub id: Uuid,
     pub speaker: String,
     pub content: String,
@@ -215,12 +239,12 @@ pub struct Seen {
     pub author: String,
     pub is_whisper: bool,
     pub turn_id: Option<Uuid>,
-    pub rolls: Vec<SeenRoll>,
+    pub rolls: Vec<VisibleRoll>,
 }
 
 /// A roll as it is shown to people.
 #[derive(Clone, Debug)]
-pub struct SeenRoll {
+pub struct VisibleRoll {
     pub formula: String,
     pub flavor: String,
     pub total: String,
@@ -228,7 +252,7 @@ pub struct SeenRoll {
     pub dice: Vec<(String, bool)>,
 }
 
-impl SeenRoll {
+impl VisibleRoll {
     fn of(facts: RollFacts) -> Self {
         let die = |die: &Value| {
             let value = die.get("value").unwrap_or(die);
@@ -244,7 +268,12 @@ impl SeenRoll {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn seen(tx: &TenantTx, campaign: Uuid, reader: Reader, which: Which<'_>) -> Result<Vec<Seen>> {
+pub async fn visible_messages(
+    tx: &TenantTx,
+    campaign: Uuid,
+    reader: Reader,
+    which: Which<'_>,
+) -> Result<Vec<VisibleMessage>> {
     let (ids, count) = match which {
         Which::These([]) => return Ok(Vec::new()),
         Which::These(ids) => (Some(ids), i64::MAX),
@@ -269,21 +298,21 @@ pub async fn seen(tx: &TenantTx, campaign: Uuid, reader: Reader, which: Which<'_
         let roll: Option<Value> = row.read("roll")?;
         let flavor: Option<&str> = row.read("flavor")?;
         let facts = roll.as_ref().map(|roll| rolls(roll, flavor)).unwrap_or_default();
-        Ok(Seen {
+        Ok(VisibleMessage {
             id: row.read("id")?,
             speaker: speaker.0.alias.unwrap_or(speaker.0.name),
             content: row.read("content")?,
             author: row.read("author")?,
             is_whisper: row.read("whispered")?,
             turn_id: row.read("turn_id")?,
-            rolls: facts.into_iter().map(SeenRoll::of).collect(),
+            rolls: facts.into_iter().map(VisibleRoll::of).collect(),
         })
     };
     Ok(stored::each(rows.iter().rev(), seen))
 }
 
 /// A message as a model reads it. A message with several rolls becomes one item per roll.
-fn shown(row: &sqlx::postgres::PgRow, compact: bool) -> Result<Vec<Value>> {
+fn items_for_model(row: &sqlx::postgres::PgRow, compact: bool) -> Result<Vec<Value>> {
     let at = row.read::<time::OffsetDateTime>("created_at")?;
     let millis = i64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX);
     let speaker: sqlx::types::Json<Speaker> = row.read("speaker")?;

@@ -1,17 +1,18 @@
 //! NPCs: who they are, how they speak, which tools they may call, and a stat block for fights.
 
+pub mod changes;
 pub mod place;
 
 use entity::{
     npc,
-    shapes::{Condition, Effect, Extensions, Stats, ToolRef},
+    shapes::{AuthorsNote, Condition, Effect, Extensions, PendingInstructions, Stats, ToolRef},
 };
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::actors;
+use crate::{actors, guidance};
 use base::error::Result;
 use db::tenancy::TenantTx;
 use edge::http::{
@@ -29,9 +30,11 @@ pub const MEMORY_TOOL: &str = "NPC_memorize";
 #[garde(allow_unvalidated)]
 pub struct NpcInput {
     #[garde(custom(validate::opt_slug))]
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9_-]*$")]
     #[serde(default)]
     pub slug: Option<String>,
     #[garde(custom(validate::line))]
+    #[schema(min_length = 1)]
     pub name: String,
     #[garde(length(chars, max = 20_000))]
     #[serde(default)]
@@ -40,15 +43,19 @@ pub struct NpcInput {
     #[serde(default)]
     pub personality_prompt: String,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub race: Option<String>,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub profession: Option<String>,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub location: Option<String>,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub faction: Option<String>,
     /// The owners that it depends on, by id or slug.
@@ -73,13 +80,47 @@ pub struct NpcInput {
     #[serde(default)]
     pub inventory: Vec<Value>,
     #[garde(range(min = 0, max = 1_000_000))]
+    #[schema(minimum = 0, maximum = 1_000_000)]
     #[serde(default = "actors::threshold")]
     pub reaction_threshold: i32,
+    /// Slug of the model profile that this NPC uses. If null, the campaign's choice for the task applies.
+    #[garde(custom(validate::opt_slug))]
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9_-]*$")]
+    #[serde(default)]
+    pub model: Option<String>,
+    /// What the author tells the model about this NPC. The model follows it as far as the server's own rules allow.
+    #[garde(custom(guidance::instructions))]
+    #[serde(default)]
+    pub instructions: String,
+    /// Instructions after the conversation, where models heed them most.
+    #[garde(custom(guidance::instructions))]
+    #[serde(default)]
+    pub post_history_instructions: String,
+    #[garde(custom(guidance::note))]
+    #[serde(default)]
+    pub authors_note: Option<AuthorsNote>,
+    /// How it speaks, by example.
+    #[garde(custom(guidance::instructions))]
+    #[serde(default)]
+    pub example_dialogue: String,
+    /// What it may say first when a player begins a conversation.
+    #[garde(custom(guidance::greetings))]
+    #[serde(default)]
+    pub greetings: Vec<String>,
+    /// The circumstances under which its conversations take place.
+    #[garde(custom(guidance::instructions))]
+    #[serde(default)]
+    pub scenario: String,
+    /// Instructions that a file brought. No model reads them.
+    #[garde(custom(guidance::pending))]
+    #[serde(default)]
+    pub pending_instructions: Option<PendingInstructions>,
     #[garde(custom(validate::extensions))]
     #[serde(default)]
     #[schema(value_type = Object)]
     pub extensions: Extensions,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub external_ref: Option<String>,
 }
@@ -107,9 +148,24 @@ pub struct Npcs;
 impl Resource for Npcs {
     const TABLE: &'static str = "npc";
     const IS_ACTOR: bool = true;
+    const LISTS_TOOLS: bool = true;
     const NAMES_ACTORS: Option<(&'static str, &'static [&'static str])> = Some(("owner_ids", &["owner"]));
-    const HIDDEN_FROM_PLAYERS: &'static [&'static str] =
-        &["personality_prompt", "available_tools", "stats", "reaction_threshold", "owner_ids", "extensions"];
+    const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &[
+        "personality_prompt",
+        "available_tools",
+        "stats",
+        "reaction_threshold",
+        "model",
+        "owner_ids",
+        "instructions",
+        "post_history_instructions",
+        "authors_note",
+        "example_dialogue",
+        "greetings",
+        "scenario",
+        "pending_instructions",
+        "extensions",
+    ];
     type Entity = npc::Entity;
     type Model = npc::Model;
     type View = npc::Model;
@@ -146,6 +202,7 @@ impl Resource for Npcs {
     async fn columns(place: &Place<'_>, mut input: NpcInput) -> Result<Map<String, Value>> {
         let owners = actors::resolve(place, "/owner_ids", &input.owner_ids, &["owner"]).await?;
         input.owner_ids = owners.iter().map(ToString::to_string).collect();
+        actors::model_exists(place, input.model.as_deref()).await?;
         Self::columns_of_known(place, input).await
     }
 

@@ -11,7 +11,7 @@ use edge::http::resource::scope_key;
 ///
 /// # Errors
 /// Those of the database.
-pub async fn written(tx: &TenantTx, campaign: Uuid, place: &str) -> Result<Vec<String>> {
+pub async fn spellings(tx: &TenantTx, campaign: Uuid, place: &str) -> Result<Vec<String>> {
     let all = sqlx::query_scalar::<_, String>(
         "SELECT DISTINCT location FROM npc WHERE tenant_id = $1 AND campaign_id = $2 AND location IS NOT NULL",
     )

@@ -29,7 +29,7 @@ use edge::{
 pub struct RestInput {
     /// A short rest (an hour or more) or a long one (eight hours).
     #[serde(rename = "type")]
-    #[schema(value_type = String, pattern = "^(short|long)$")]
+    #[schema(value_type = String)]
     rest: RestType,
     /// Hit dice to spend in a short rest.
     #[schema(minimum = 0, maximum = 100)]

@@ -54,7 +54,7 @@ pub async fn resolve(
         cast.change(outcome.effects.iter().zip(&applied).filter(|(_, applied)| **applied).map(|(change, _)| change));
         cast.write(how.tx, how.campaign).await?;
     }
-    told(how, &outcome, &applied, &dice)
+    build_answer(how, &outcome, &applied, &dice)
 }
 
 /// Answers an outcome that needed no roll and changes nothing.
@@ -63,7 +63,7 @@ pub async fn resolve(
 /// `internal` if it cannot be written as JSON.
 pub fn plain(how: &How<'_>, outcome: &Outcome) -> Result<Value> {
     let unused = how.given.unwrap_or_default();
-    told(how, outcome, &[], &Rolled::nothing(unused))
+    build_answer(how, outcome, &[], &Rolled::nothing(unused))
 }
 
 impl From<RuleError> for Failure {
@@ -149,7 +149,7 @@ fn withheld(changes: &[StateChange]) -> Vec<bool> {
 }
 
 /// The outcome as an answer: with the dice's origin and, for each effect, whether it was applied.
-pub fn told(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: &Rolled<'_>) -> Result<Value> {
+pub fn build_answer(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: &Rolled<'_>) -> Result<Value> {
     let word = match outcome {
         o if o.impossible => "impossible",
         o if o.no_check => "no_check",

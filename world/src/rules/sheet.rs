@@ -197,8 +197,8 @@ pub(super) fn character_columns(before: &Creature, now: &Creature) -> Result<Map
         put(&mut columns, "spell_slots", &slots.collect::<std::collections::BTreeMap<_, _>>())?;
     }
     if before.resources != now.resources {
-        let kept = |r: &Resource| shapes::Resource { name: r.name.clone(), max: r.max, remaining: r.remaining };
-        put(&mut columns, "resources", &now.resources.iter().map(kept).collect::<Vec<_>>())?;
+        let to_resource = |r: &Resource| shapes::Resource { name: r.name.clone(), max: r.max, remaining: r.remaining };
+        put(&mut columns, "resources", &now.resources.iter().map(to_resource).collect::<Vec<_>>())?;
     }
     afflictions(&mut columns, before, now)?;
     if before.concentration != now.concentration {
@@ -242,22 +242,22 @@ fn hit_points(members: &mut Map<String, Value>, before: &Creature, now: &Creatur
 /// Conditions and effects, which characters and NPCs share.
 fn afflictions(columns: &mut Map<String, Value>, before: &Creature, now: &Creature) -> Result<()> {
     if before.conditions != now.conditions {
-        let kept = |c: &Condition| shapes::Condition {
+        let to_condition = |c: &Condition| shapes::Condition {
             name: c.name.clone(),
             source: c.source.clone(),
             rounds_remaining: c.rounds_remaining,
             level: c.level,
             until_rest: c.until_rest,
         };
-        put(columns, "conditions", &now.conditions.iter().map(kept).collect::<Vec<_>>())?;
+        put(columns, "conditions", &now.conditions.iter().map(to_condition).collect::<Vec<_>>())?;
     }
     if before.effects != now.effects {
-        let kept = |e: &ActiveEffect| shapes::Effect {
+        let to_effect = |e: &ActiveEffect| shapes::Effect {
             name: e.name.clone(),
             source: e.source.clone(),
             rounds_remaining: e.rounds_remaining,
         };
-        put(columns, "effects", &now.effects.iter().map(kept).collect::<Vec<_>>())?;
+        put(columns, "effects", &now.effects.iter().map(to_effect).collect::<Vec<_>>())?;
     }
     Ok(())
 }

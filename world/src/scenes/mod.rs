@@ -8,7 +8,7 @@ use entity::{
     shapes::{Extensions, SceneToken},
 };
 use garde::Validate;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
@@ -25,9 +25,11 @@ use edge::world_routes;
 #[garde(allow_unvalidated)]
 pub struct SceneInput {
     #[garde(custom(validate::opt_slug))]
+    #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9_-]*$")]
     #[serde(default)]
     pub slug: Option<String>,
     #[garde(custom(validate::line))]
+    #[schema(min_length = 1)]
     pub name: String,
     #[garde(length(chars, max = 20_000))]
     #[serde(default)]
@@ -35,22 +37,26 @@ pub struct SceneInput {
     /// The location where the scene is, as lore with the scope `zone` names it. If there is none, the scene's name is
     /// used.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub location: Option<String>,
     #[serde(default)]
     pub active: bool,
     /// The frontend's channel that the scene belongs to. A channel has at most one scene in a campaign.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub channel: Option<String>,
     #[garde(range(min = 0, max = 1_000_000))]
+    #[schema(minimum = 0, maximum = 1_000_000)]
     #[serde(default)]
     pub width: i32,
     #[garde(range(min = 0, max = 1_000_000))]
+    #[schema(minimum = 0, maximum = 1_000_000)]
     #[serde(default)]
     pub height: i32,
-    #[serde(default = "no_grid")]
-    #[schema(value_type = Object)]
+    /// The grid, in the frontend's own form. `null` means `{}`.
+    #[serde(default = "no_grid", deserialize_with = "grid")]
     pub grid: Value,
     #[garde(length(max = 1000))]
     #[serde(default)]
@@ -66,12 +72,17 @@ pub struct SceneInput {
     #[schema(value_type = Object)]
     pub extensions: Extensions,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub external_ref: Option<String>,
 }
 
 fn no_grid() -> Value {
     json!({})
+}
+
+fn grid<'de, D: Deserializer<'de>>(grid: D) -> std::result::Result<Value, D::Error> {
+    Ok(Option::deserialize(grid)?.unwrap_or_else(no_grid))
 }
 
 /// Filters of the list.

@@ -13,9 +13,6 @@ use edge::{
     limits,
 };
 
-/// How often we look for a scene or create it, before we give up because somebody keeps creating and deleting it.
-const ATTEMPTS_MAX: u32 = 5;
-
 /// The scene that a request names by `scene_id`, by `channel`, or by both if they agree.
 ///
 /// # Errors
@@ -45,18 +42,20 @@ pub async fn named(place: &Place<'_>, scene: Option<&str>, channel: Option<&str>
 /// same one. Takes one statement if the scene exists.
 ///
 /// # Errors
-/// `quota_exceeded`; those of the database.
+/// `quota_exceeded`; an error that a retry avoids if somebody else took the channel's slug or deleted its scene just
+/// now; those of the database.
 pub async fn of_channel(place: &Place<'_>, channel: &str) -> Result<Uuid> {
-    for _ in 0..ATTEMPTS_MAX {
-        if let Some(id) = find(place, channel).await? {
-            return Ok(id);
-        }
-        limits::check_rows(place.tx, place.caller.tenant.limits.rows_per_kind, Scenes::TABLE).await?;
-        if let Some(id) = make(place, channel).await? {
-            return Ok(id);
-        }
+    if let Some(id) = find(place, channel).await? {
+        return Ok(id);
     }
-    Err(Error::new(Code::Conflict, "Others keep creating and deleting the channel's scene. Try again."))
+    limits::check_rows(place.tx, place.caller.tenant.limits.rows_per_kind, Scenes::TABLE).await?;
+    if let Some(id) = make(place, channel).await? {
+        return Ok(id);
+    }
+    let made_by_another = find(place, channel).await?;
+    made_by_another.ok_or_else(|| {
+        Error::new(Code::Conflict, "Others keep creating and deleting the channel's scene. Try again.").will_pass()
+    })
 }
 
 async fn find(place: &Place<'_>, channel: &str) -> Result<Option<Uuid>> {
@@ -69,8 +68,7 @@ async fn find(place: &Place<'_>, channel: &str) -> Result<Option<Uuid>> {
     row.map(|row| row.read("id")).transpose()
 }
 
-/// Creates a channel's scene. Returns none if somebody else took the channel or the slug meanwhile: then the caller
-/// must look for the scene again. If somebody is just creating it, this waits for them.
+/// Creates a channel's scene. Returns none if somebody else took the channel or the slug meanwhile. If somebody is just creating it, this waits for them.
 async fn make(place: &Place<'_>, channel: &str) -> Result<Option<Uuid>> {
     let slug = resource::free_slug::<Scenes>(place, channel).await?;
     let row = sqlx::query(

@@ -37,7 +37,7 @@ pub async fn delta(tx: &TenantTx, facts: &Facts) -> Result<Delta> {
     let (session, standing) = (&facts.playing, &facts.standing);
     // Before the first turn, `has_news` has not been computed.
     let (mut delta, has_moved) = match facts.has_news || standing.cursor.is_none() {
-        true => said(tx, session, standing).await?,
+        true => message_changes(tx, session, standing).await?,
         false => (Delta::default(), false),
     };
     delta.leave_out("changes", standing.beyond().unsigned_abs());
@@ -47,7 +47,7 @@ pub async fn delta(tx: &TenantTx, facts: &Facts) -> Result<Delta> {
         pieces.extend(stored::each(&rows, |row| Ok((row.read("at")?, change_of(row, session)?))));
     }
     if standing.since().event < standing.now.event {
-        pieces.extend(told(tx, session, standing).await?);
+        pieces.extend(reported_deltas(tx, session, standing).await?);
     }
     // Of two values the newer one counts, no matter where it came from.
     pieces.sort_by_key(|(at, _)| *at);
@@ -60,7 +60,11 @@ pub async fn delta(tx: &TenantTx, facts: &Facts) -> Result<Delta> {
 }
 
 /// What the session's frontend reported.
-async fn told(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<Vec<(OffsetDateTime, Delta)>> {
+async fn reported_deltas(
+    tx: &TenantTx,
+    session: &Playing,
+    standing: &Standing,
+) -> Result<Vec<(OffsetDateTime, Delta)>> {
     let events = sqlx::query(
         "SELECT created_at, delta FROM session_event WHERE tenant_id = $1 AND session_id = $2 AND number > $3 AND number <= $4 ORDER BY number",
     )
@@ -86,7 +90,7 @@ async fn veil(tx: &TenantTx, session: &Playing, told: &mut [(OffsetDateTime, Del
     if actors.is_empty() {
         return Ok(());
     }
-    let known = service::known(tx, session.id, false).await?;
+    let known = service::reported_world(tx, session.id, false).await?;
     let actors: Vec<&str> = actors.iter().map(String::as_str).collect();
     let people = characters_named(tx, session.campaign, &actors).await?;
     let friends: BTreeSet<String> = people.into_keys().chain(known.players()).collect();
@@ -102,9 +106,9 @@ const NEWS: &str = "SELECT j.* FROM journal j WHERE j.tenant_id = $1 AND j.campa
          AND r.seq > $3 AND r.seq <= $4 AND r.origin = 'revert'))";
 
 /// The numbers of new and deleted messages, and the new rolls; and whether anything else is news. The AI's own messages are not
-/// news, even if its frontend reports them. Neither are the log's messages about a fight (`encounters::told`), because the delta
+/// news, even if its frontend reports them. Neither are the log's messages about a fight (`encounters::log`), because the delta
 /// itself reports the fight.
-async fn said(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(Delta, bool)> {
+async fn message_changes(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(Delta, bool)> {
     let sees = |row: &'static str| {
         let field = move |name: &str| match name {
             "whisper_to" => format!("n.{row} -> 'whisper_to'"),
@@ -162,7 +166,7 @@ fn window<'q>(sql: AssertSqlSafe<String>, tx: &TenantTx, session: &Playing, stan
         .bind(standing.now.seq)
         .bind(session.id)
         .bind(session.player)
-        .bind(session.told_as())
+        .bind(session.conversation_key())
 }
 
 /// Changed rows of scenes, characters, encounters and the session: the newest, with the oldest of them first.

@@ -99,18 +99,18 @@ impl CombatState {
             checked.count(&format!("{at}/conditions"), conditions.len(), CONDITIONS_MAX);
             conditions.iter().take(CONDITIONS_MAX).for_each(|c| checked.text(&format!("{at}/conditions"), c));
         }
-        checked.done()
+        checked.finish()
     }
 }
 
 /// The content of a `combat_state` event: one fight, or all fights.
 #[derive(Debug)]
-pub enum Told {
+pub enum CombatReport {
     One(CombatState),
     All(Vec<CombatState>),
 }
 
-impl Told {
+impl CombatReport {
     /// Reads an event's data: `{combat_state: {…}}`, the state itself, or `{encounters: […]}`.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl Encounter {
 
     /// The fight as tools and overviews show it, in the same form as the server's own encounters.
     #[must_use]
-    pub fn shown(&self) -> Value {
+    pub fn to_view(&self) -> Value {
         json!({
             "in_combat": true, "combat_id": self.combat_id, "round": self.round, "turn": self.turn,
             "combatants": self.combatants, "last_updated": self.last_updated,
@@ -198,17 +198,17 @@ impl Encounter {
 }
 
 /// Stores a frontend's report about its fights. Returns what changed.
-pub fn mirror(encounters: &mut Vec<Encounter>, told: Told, now: OffsetDateTime) -> Delta {
+pub fn mirror(encounters: &mut Vec<Encounter>, told: CombatReport, now: OffsetDateTime) -> Delta {
     let now = now.format(&Rfc3339).unwrap_or_default();
     let mut delta = Delta::default();
     match told {
-        Told::One(state) if state.in_combat => delta.add(update(encounters, Encounter::of(state, &now))),
-        Told::One(state) => {
+        CombatReport::One(state) if state.in_combat => delta.add(update(encounters, Encounter::of(state, &now))),
+        CombatReport::One(state) => {
             let before = encounters.len();
             encounters.retain(|e| state.combat_id.as_ref().is_some_and(|id| *id != e.combat_id));
             delta.encounter_ended = encounters.len() < before;
         }
-        Told::All(states) => {
+        CombatReport::All(states) => {
             let going: Vec<_> = states.into_iter().filter(|s| s.in_combat).map(|s| Encounter::of(s, &now)).collect();
             let before = encounters.len();
             encounters.retain(|e| going.iter().any(|g| g.combat_id == e.combat_id));
@@ -238,15 +238,15 @@ pub struct Fight {
     pub id: String,
     /// Whether the server runs it.
     pub own: bool,
-    pub shown: Value,
+    pub view: Value,
 }
 
 impl Fight {
     /// Marks a frontend's fight as possibly outdated.
     #[must_use]
     pub fn gone_stale(mut self) -> Self {
-        if let Some(shown) = self.shown.as_object_mut().filter(|_| !self.own) {
-            shown.insert("stale".to_owned(), true.into());
+        if let Some(view) = self.view.as_object_mut().filter(|_| !self.own) {
+            view.insert("stale".to_owned(), true.into());
         }
         self
     }
@@ -259,7 +259,7 @@ impl Fight {
 /// Database errors.
 pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> Result<Vec<Fight>> {
     let own = encounters::combat::going_on(tx, campaign).await?.into_iter();
-    let mut fights: Vec<_> = own.map(|c| Fight { id: c.id.to_string(), own: true, shown: c.shown }).collect();
+    let mut fights: Vec<_> = own.map(|c| Fight { id: c.id.to_string(), own: true, view: c.view }).collect();
     let row = sqlx::query(
         "SELECT combat FROM session_state WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR session_id = $3) \
            AND combat <> '[]' ORDER BY combat_at DESC LIMIT 1",
@@ -271,7 +271,7 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> R
     .await?;
     if let Some(row) = row {
         let told: Vec<Encounter> = row.read_json("combat")?;
-        fights.extend(told.into_iter().map(|e| Fight { shown: e.shown(), own: false, id: e.combat_id }));
+        fights.extend(told.into_iter().map(|e| Fight { view: e.to_view(), own: false, id: e.combat_id }));
     }
     Ok(fights)
 }
@@ -294,10 +294,10 @@ pub async fn is_told_of(tx: &TenantTx, session: Uuid) -> Result<bool> {
 #[must_use]
 pub fn seen_by(role: Role, mut fights: Vec<Fight>) -> Vec<Fight> {
     if role == Role::Player {
-        for combatants in fights.iter_mut().filter_map(|f| f.shown.get_mut("combatants")?.as_array_mut()) {
+        for combatants in fights.iter_mut().filter_map(|f| f.view.get_mut("combatants")?.as_array_mut()) {
             combatants.retain(|c| c.get("hidden") != Some(&Value::Bool(true)));
         }
-        let combatants = fights.iter_mut().filter_map(|f| f.shown.get_mut("combatants")?.as_array_mut());
+        let combatants = fights.iter_mut().filter_map(|f| f.view.get_mut("combatants")?.as_array_mut());
         let foes = combatants.flatten().filter(|c| c.get("is_player") != Some(&Value::Bool(true)));
         for foe in foes.filter_map(Value::as_object_mut) {
             foe.remove("hp");
@@ -314,14 +314,14 @@ pub fn seen_by(role: Role, mut fights: Vec<Fight>) -> Vec<Fight> {
 pub fn answer(mut fights: Vec<Fight>, wanted: Option<&str>) -> Result<Value> {
     if let Some(id) = wanted {
         let found = fights.into_iter().find(|fight| fight.id == id);
-        return found.map(|fight| fight.shown).ok_or_else(|| Error::not_found("encounter"));
+        return found.map(|fight| fight.view).ok_or_else(|| Error::not_found("encounter"));
     }
     Ok(match fights.len() {
         0 => json!({ "in_combat": false, "message": "No active encounter" }),
-        1 => fights.remove(0).shown,
+        1 => fights.remove(0).view,
         several => {
-            let shown: Vec<_> = fights.into_iter().map(|fight| fight.shown).collect();
-            json!({ "in_combat": true, "active_count": several, "encounters": shown })
+            let views: Vec<_> = fights.into_iter().map(|fight| fight.view).collect();
+            json!({ "in_combat": true, "active_count": several, "encounters": views })
         }
     })
 }

@@ -263,7 +263,7 @@ impl Delta {
     ///
     /// # Errors
     /// `internal` if it cannot be written as JSON.
-    pub fn shown(&self) -> Result<Value> {
+    pub fn to_view(&self) -> Result<Value> {
         if self.is_empty() {
             return Ok(json!({ "has_changes": false, "message": NO_CHANGES }));
         }
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn nothing_is_a_sentence() {
-        let shown = Delta::default().shown().unwrap();
+        let shown = Delta::default().to_view().unwrap();
         assert_eq!(shown, json!({ "has_changes": false, "message": "No changes to game state since last AI turn" }));
     }
 
@@ -310,7 +310,7 @@ mod tests {
         let mut delta = started("a");
         delta.add(Delta { encounter_ended: true, ..Delta::default() });
         delta.add(started("b"));
-        let shown = delta.shown().unwrap();
+        let shown = delta.to_view().unwrap();
         assert_eq!(shown["EncounterStarted"]["id"], "b");
         assert_eq!(shown["EncounterEnded"], true);
         assert_eq!(shown["details"]["encounters_started_before"][0]["id"], "a");

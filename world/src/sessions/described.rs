@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use super::{
     combat::CombatState,
     delta::{CombatantChange, DoorChange, ItemGain, LightChange, NewToken, NoteChange, SceneChange, TokenMove},
-    events::Said,
+    events::ReportedMessage,
     world_state::WorldState,
 };
 
@@ -23,9 +23,9 @@ use super::{
 #[schema(as = EventInput)]
 pub enum SessionEvent {
     /// Somebody said something. `content` has the text.
-    ChatMessage(Said),
+    ChatMessage(ReportedMessage),
     /// Somebody rolled dice. `formula` and `total` have the roll, or `rolls` if there were several.
-    DiceRoll(Said),
+    DiceRoll(ReportedMessage),
     /// A message was deleted.
     MessageDeleted(DeletedMessage),
     /// The state of the fights.

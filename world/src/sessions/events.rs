@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    combat::Told,
+    combat::CombatReport,
     delta::{Delta, Started},
     input::{self, Checked},
     service::{self, Dirty},
@@ -106,7 +106,7 @@ pub(crate) enum SpeakerData {
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 #[schema(as = ReportedMessage)]
-pub struct Said {
+pub struct ReportedMessage {
     /// The frontend's own id. A message with a known id is not stored again.
     #[schema(min_length = 1, max_length = 100)]
     id: Option<String>,
@@ -167,9 +167,9 @@ pub(crate) struct RollData {
 
 /// A parsed event.
 enum Read {
-    Message(Box<Said>, Type),
+    Message(Box<ReportedMessage>, Type),
     Deleted(String),
-    Combat(Told),
+    Combat(CombatReport),
     World(Box<WorldState>),
     Piece(Box<Delta>),
 }
@@ -193,7 +193,7 @@ pub async fn take_in(
         return Err(Error::new(Code::Forbidden, "A player's token may only report messages and rolls of its player."));
     }
     let people = people(tx, session, &read).await?;
-    let mut known = service::known(tx, session.id, true).await?;
+    let mut known = service::reported_world(tx, session.id, true).await?;
     let (mut dirty, mut pieces, mut new_messages, mut deleted) = (Dirty::default(), Vec::new(), Vec::new(), Vec::new());
     let mut results = Vec::with_capacity(events.len());
     for (i, (event, read)) in events.iter().zip(read).enumerate() {
@@ -221,6 +221,9 @@ pub async fn take_in(
     }
     let sent: BTreeSet<Uuid> = new_messages.iter().map(|m| m.id).collect();
     let stored = messages::insert(tx, session.campaign, &new_messages).await?;
+    if known.table_counts {
+        messages::report_table(tx, session.campaign, new_messages.iter().filter(|m| stored.contains(&m.id))).await?;
+    }
     for result in &mut results {
         if result.message_id.is_some_and(|id| sent.contains(&id) && !stored.contains(&id)) {
             (result.status, result.message_id) = ("duplicate", None);
@@ -260,10 +263,10 @@ fn read_event(i: usize, event: &EventInput) -> Result<Read> {
     }
     let data = || if event.data.is_null() { json!({}) } else { event.data.clone() };
     Ok(match event.kind.as_str() {
-        "chat_message" => Read::Message(Box::new(said(data(), &at, Type::Chat)?), Type::Chat),
-        "dice_roll" => Read::Message(Box::new(said(data(), &at, Type::Roll)?), Type::Roll),
+        "chat_message" => Read::Message(Box::new(read_message(data(), &at, Type::Chat)?), Type::Chat),
+        "dice_roll" => Read::Message(Box::new(read_message(data(), &at, Type::Roll)?), Type::Roll),
         "message_deleted" => Read::Deleted(text(&event.data, "id", &at)?),
-        "combat_state" => Read::Combat(Told::read(&data(), &at)?),
+        "combat_state" => Read::Combat(CombatReport::read(&data(), &at)?),
         "world_state" => {
             let state: WorldState = input::read(data(), &at)?;
             state.check(&at)?;
@@ -353,7 +356,7 @@ fn bounded(data: &Value, at: &str) -> Result<()> {
     }
     let mut checked = Checked::at(at);
     walk(data, &mut checked);
-    checked.done()
+    checked.finish()
 }
 
 fn text(data: &Value, name: &str, at: &str) -> Result<String> {
@@ -362,8 +365,8 @@ fn text(data: &Value, name: &str, at: &str) -> Result<String> {
     text.map(str::to_owned).ok_or_else(missing)
 }
 
-fn said(data: Value, at: &str, kind: Type) -> Result<Said> {
-    let mut said: Said = input::read(data, at)?;
+fn read_message(data: Value, at: &str, kind: Type) -> Result<ReportedMessage> {
+    let mut said: ReportedMessage = input::read(data, at)?;
     let mut checked = Checked::at(at);
     checked.count("whisper_to", said.whisper_to.len(), WHISPERS_MAX);
     checked.count("rolls", said.rolls.len(), ROLLS_MAX);
@@ -379,7 +382,7 @@ fn said(data: Value, at: &str, kind: Type) -> Result<Said> {
     if let Some(SpeakerData::Full { alias: Some(alias), .. }) = &said.speaker {
         checked.text("speaker", alias);
     }
-    checked.done()?;
+    checked.finish()?;
     if said.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > 100) {
         return Err(Error::invalid(format!("{at}/id"), "invalid_value", "must have 1 to 100 characters"));
     }
@@ -398,7 +401,7 @@ fn said(data: Value, at: &str, kind: Type) -> Result<Said> {
 }
 
 /// Moves a single roll into `rolls`.
-fn one_roll(said: &mut Said, at: &str) -> Result<()> {
+fn one_roll(said: &mut ReportedMessage, at: &str) -> Result<()> {
     if said.rolls.is_empty() {
         let missing =
             |name: &str| Error::invalid(format!("{at}/{name}"), "required", "A roll needs a formula and a total.");
@@ -466,7 +469,7 @@ fn message_of(
     caller: &Caller,
     session: &Playing,
     people: &HashMap<String, Uuid>,
-    said: Said,
+    said: ReportedMessage,
     kind: Type,
     i: usize,
 ) -> Result<NewMessage> {

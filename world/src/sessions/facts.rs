@@ -32,13 +32,14 @@ pub struct CampaignNow {
     pub game_system: String,
     pub game_time: Option<String>,
     pub description: String,
+    pub instructions: String,
     pub settings: Extensions,
 }
 
 /// What the server has in memory about a campaign and its lore: the campaign's version, and the heads of lore whose versions are
 /// needed.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Held<'a> {
+pub struct CachedFacts<'a> {
     pub campaign: Option<i64>,
     pub heads: &'a [String],
 }
@@ -77,6 +78,7 @@ impl Facts {
                 game_system: row.read("game_system")?,
                 game_time: row.read("game_time")?,
                 description: row.read("description")?,
+                instructions: row.read("instructions")?,
                 settings: settings.0,
             })
         });
@@ -109,7 +111,13 @@ impl Facts {
 ///
 /// # Errors
 /// `not_found`.
-pub async fn facts(tx: &TenantTx, campaign: Uuid, session: Uuid, role: Option<Role>, held: Held<'_>) -> Result<Facts> {
+pub async fn facts(
+    tx: &TenantTx,
+    campaign: Uuid,
+    session: Uuid,
+    role: Option<Role>,
+    held: CachedFacts<'_>,
+) -> Result<Facts> {
     let row = sqlx::query("SELECT * FROM session_facts($1, $2, $3, $4, $5, $6)")
         .bind(tx.tenant())
         .bind(campaign)

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{
     SessionFilter, SessionInput, Sessions, changes,
     delta::DeltaView,
-    facts::{Facts, Held, facts},
+    facts::{CachedFacts, Facts, facts},
     open::open,
     reported::{read_world, take_world},
     service::Position,
@@ -63,7 +63,7 @@ pub struct SessionView {
 impl SessionView {
     /// A session of a campaign and how far it has got. One statement.
     pub(super) async fn find(place: &Place<'_>, session: session::Model) -> Result<Self> {
-        let facts = facts(place.tx, place.campaign, session.id.0, None, Held::default()).await?;
+        let facts = facts(place.tx, place.campaign, session.id.0, None, CachedFacts::default()).await?;
         Ok(Self::of(session, &facts))
     }
 
@@ -184,6 +184,6 @@ pub async fn delete(
 pub async fn delta(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-    let facts = facts(&tx, campaign, path.1, None, Held::default()).await?;
-    Reply::ok(&changes::delta(&tx, &facts).await?.shown()?)
+    let facts = facts(&tx, campaign, path.1, None, CachedFacts::default()).await?;
+    Reply::ok(&changes::delta(&tx, &facts).await?.to_view()?)
 }

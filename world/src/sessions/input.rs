@@ -55,7 +55,7 @@ impl Checked {
     ///
     /// # Errors
     /// `validation_failed`.
-    pub fn done(self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
         if self.errors.is_empty() { Ok(()) } else { Err(Error::validation(self.errors)) }
     }
 }

@@ -69,6 +69,7 @@ pub struct SessionInput {
     pub scene_id: Option<String>,
     /// A frontend's channel, instead of `scene_id`. The scene of this channel is used, and created if it does not exist.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub channel: Option<String>,
     #[garde(custom(validate::extensions))]
@@ -76,6 +77,7 @@ pub struct SessionInput {
     #[schema(value_type = Object)]
     pub extensions: Extensions,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default)]
     pub external_ref: Option<String>,
 }

@@ -25,7 +25,7 @@ use edge::{
 /// # Errors
 /// `quota_exceeded`; database errors.
 pub async fn open(limits: &Limits, place: &Place<'_>, mut input: SessionInput) -> Result<(session::Model, bool)> {
-    match held(place, &input.client_id).await? {
+    match lock_session(place, &input.client_id).await? {
         Some(known) => {
             // A frontend that comes back without naming a scene plays on in its present scene.
             if input.channel.is_none() {
@@ -60,7 +60,7 @@ pub struct Wish {
 /// `forbidden`, `validation_failed`, `quota_exceeded`.
 pub async fn join(limits: &Limits, place: &Place<'_>, wish: &Wish) -> Result<session::Model> {
     let caller = place.caller;
-    let known = held(place, &wish.client_id).await?;
+    let known = lock_session(place, &wish.client_id).await?;
     if wish.session.is_some_and(|id| known.as_ref().is_none_or(|k| k.id.0 != id)) {
         return Err(Error::invalid(
             "/session_id",
@@ -91,9 +91,9 @@ pub async fn join(limits: &Limits, place: &Place<'_>, wish: &Wish) -> Result<ses
         let there = scenes::service::of_channel(place, &channel).await?;
         input.scene_id = Some(there.to_string());
     }
-    let kept = |i: &SessionInput| (i.role, i.dice, i.player_id.clone(), i.scene_id.clone());
+    let settings_of = |i: &SessionInput| (i.role, i.dice, i.player_id.clone(), i.scene_id.clone());
     let plain = match &was {
-        Some(was) => was.role == Role::Player && kept(was) == kept(&input),
+        Some(was) => was.role == Role::Player && settings_of(was) == settings_of(&input),
         None => (input.role, input.dice) == (Role::Player, Dice::Server),
     };
     if !plain {
@@ -133,7 +133,7 @@ fn input_of(model: &session::Model) -> SessionInput {
 }
 
 /// The client's session, locked until the transaction ends, so that a second frontend that opens it finds the result of the first.
-async fn held(place: &Place<'_>, client_id: &str) -> Result<Option<session::Model>> {
+async fn lock_session(place: &Place<'_>, client_id: &str) -> Result<Option<session::Model>> {
     let (tx, campaign) = (place.tx, place.campaign);
     sqlx::query("SELECT pg_advisory_xact_lock(hashtextextended($1::text || '/' || $2, 0))")
         .bind(campaign)

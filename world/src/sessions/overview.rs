@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     combat::Fight,
-    service::{self, Known},
+    service::{self, ReportedWorld},
     world_state::{Pack, PartyMember, Scene, SessionInfo},
 };
 use crate::playing::Playing;
@@ -40,7 +40,12 @@ pub struct Overview {
 ///
 /// # Errors
 /// Database errors.
-pub async fn overview(tx: &TenantTx, session: &Playing, known: Known, mut fights: Vec<Fight>) -> Result<Overview> {
+pub async fn overview(
+    tx: &TenantTx,
+    session: &Playing,
+    known: ReportedWorld,
+    mut fights: Vec<Fight>,
+) -> Result<Overview> {
     let told = known.world_state.unwrap_or_default();
     let members =
         if told.party_compendium.is_empty() { party(tx, session.campaign).await? } else { told.party_compendium };
@@ -55,7 +60,7 @@ pub async fn overview(tx: &TenantTx, session: &Playing, known: Known, mut fights
         active_scene: scene,
         party_compendium: members,
         compendium_index: told.compendium_index,
-        active_encounter: if fights.is_empty() { None } else { Some(fights.remove(0).shown) },
+        active_encounter: if fights.is_empty() { None } else { Some(fights.remove(0).view) },
     })
 }
 
@@ -113,7 +118,7 @@ async fn session_info(
 /// Database errors.
 pub async fn scene(tx: &TenantTx, campaign: Uuid, session: Option<&Playing>) -> Result<Option<Scene>> {
     let told = match session {
-        Some(session) => service::known(tx, session.id, false).await?.world_state.and_then(|w| w.active_scene),
+        Some(session) => service::reported_world(tx, session.id, false).await?.world_state.and_then(|w| w.active_scene),
         None => None,
     };
     match told {

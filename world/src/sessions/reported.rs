@@ -12,7 +12,7 @@ use base::error::{Error, Result};
 use db::tenancy::TenantTx;
 use edge::http::bounds;
 
-/// A world state that a frontend sent, checked. `at` is where it stands in the request.
+/// Checks a world state that a frontend sent. `at` is the pointer to it in the request.
 ///
 /// # Errors
 /// `validation_failed`.
@@ -32,7 +32,7 @@ pub fn read_world(value: Value, at: &str) -> Result<WorldState> {
 /// # Errors
 /// Those of the database.
 pub async fn take_world(tx: &TenantTx, session: Uuid, state: WorldState) -> Result<()> {
-    let mut known = service::known(tx, session, true).await?;
+    let mut known = service::reported_world(tx, session, true).await?;
     let dirty = Dirty { world: true, combat: state.active_encounter.is_some() };
     let piece = service::take_world(&mut known, state);
     service::keep(tx, session, &known, dirty, &[piece]).await

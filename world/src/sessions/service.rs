@@ -5,7 +5,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::{
-    combat::{self, Told},
+    combat::{self, CombatReport},
     delta::Delta,
     world_state::WorldState,
 };
@@ -64,14 +64,16 @@ impl Standing {
 
 /// What a frontend reported about its world and its fights.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct ReportedWorld {
     /// The session's present scene. A connection may outlive the scene with which it was opened.
     pub scene: Option<Uuid>,
+    /// Whether the server reports what players say or roll at the table as actions.
+    pub table_counts: bool,
     pub world_state: Option<WorldState>,
     pub encounters: Vec<combat::Encounter>,
 }
 
-impl Known {
+impl ReportedWorld {
     /// The ids of those who belong to players, as far as the frontend said so.
     pub fn players(&self) -> impl Iterator<Item = String> {
         let party = self.world_state.iter().flat_map(|w| &w.party_compendium).map(|member| member.id.clone());
@@ -86,10 +88,12 @@ impl Known {
 ///
 /// # Errors
 /// `not_found`.
-pub async fn known(tx: &TenantTx, session: Uuid, hold: bool) -> Result<Known> {
+pub async fn reported_world(tx: &TenantTx, session: Uuid, hold: bool) -> Result<ReportedWorld> {
     let sql = format!(
-        "SELECT st.world_state, st.combat, s.scene_id FROM session_state st \
-         JOIN session s ON s.tenant_id = $1 AND s.id = st.session_id WHERE st.tenant_id = $1 AND st.session_id = $2{}",
+        "SELECT st.world_state, st.combat, s.scene_id, \
+           coalesce(c.settings -> 'automatic_actions' ?| ARRAY['say', 'roll'], false) AS table_counts \
+         FROM session_state st JOIN session s ON s.tenant_id = $1 AND s.id = st.session_id \
+         JOIN campaign c ON c.tenant_id = $1 AND c.id = s.campaign_id WHERE st.tenant_id = $1 AND st.session_id = $2{}",
         if hold { " FOR UPDATE OF st" } else { "" }
     );
     let row = sqlx::query(AssertSqlSafe(sql))
@@ -99,27 +103,28 @@ pub async fn known(tx: &TenantTx, session: Uuid, hold: bool) -> Result<Known> {
         .await?
         .ok_or_else(|| Error::not_found("session"))?;
     let world_state: Option<Value> = row.read("world_state")?;
-    Ok(Known {
+    Ok(ReportedWorld {
         scene: row.read("scene_id")?,
+        table_counts: row.read("table_counts")?,
         world_state: world_state.map(serde_json::from_value).transpose().map_err(Error::internal)?,
         encounters: row.read_json("combat")?,
     })
 }
 
 /// Stores a world state in `known`. Returns what changed.
-pub fn take_world(known: &mut Known, mut state: WorldState) -> Delta {
+pub fn take_world(known: &mut ReportedWorld, mut state: WorldState) -> Delta {
     let fight = state.active_encounter.take();
     let mut delta = state.since(known.world_state.as_ref());
     known.world_state = Some(state);
     if let Some(mut fight) = fight {
         fight.in_combat = true;
-        delta.add(take_combat(known, Told::One(fight)));
+        delta.add(take_combat(known, CombatReport::One(fight)));
     }
     delta
 }
 
 /// Stores a report about fights in `known`. Returns what changed.
-pub fn take_combat(known: &mut Known, told: Told) -> Delta {
+pub fn take_combat(known: &mut ReportedWorld, told: CombatReport) -> Delta {
     combat::mirror(&mut known.encounters, told, clock::now())
 }
 
@@ -134,7 +139,7 @@ pub struct Dirty {
 ///
 /// # Errors
 /// `not_found`; database errors.
-pub async fn keep(tx: &TenantTx, session: Uuid, known: &Known, dirty: Dirty, deltas: &[Delta]) -> Result<()> {
+pub async fn keep(tx: &TenantTx, session: Uuid, known: &ReportedWorld, dirty: Dirty, deltas: &[Delta]) -> Result<()> {
     let deltas: Vec<&Delta> = deltas.iter().filter(|d| !d.is_empty()).collect();
     if deltas.is_empty() && !dirty.world && !dirty.combat {
         return Ok(());

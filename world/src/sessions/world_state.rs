@@ -260,7 +260,7 @@ impl WorldState {
             checked.text(&format!("compendium_index/{i}"), &pack.pack_name);
             checked.text(&format!("compendium_index/{i}"), &pack.kind);
         }
-        checked.done()?;
+        checked.finish()?;
         self.active_encounter.as_ref().map_or(Ok(()), |e| e.check(&format!("{at}/active_encounter")))
     }
 

@@ -16,7 +16,7 @@ use world::{
     dice::{self, service::Wish},
     encounters::{
         self, stand,
-        store::{self, Entry, Place, Stored},
+        store::{self, LogEntry, Place, Stored},
     },
     rules::{
         cast::{Cast, Met, Named, Who, named_all, named_by},
@@ -240,11 +240,11 @@ impl Call<'_> {
 
     /// Answers that the action is impossible.
     pub(super) fn impossible(&self, reason: &str) -> Result<Value> {
-        self.told(&impossible(reason))
+        self.answer_with(&impossible(reason))
     }
 
     /// Answers with an outcome that changes nothing.
-    pub(super) fn told(&self, outcome: &Outcome) -> Result<Value> {
+    pub(super) fn answer_with(&self, outcome: &Outcome) -> Result<Value> {
         service::plain(&self.how(Harm::Always, false), outcome)
     }
 
@@ -320,11 +320,11 @@ impl Call<'_> {
         if !self.preview && !decision.events.is_empty() {
             let action = json!({ "action": self.tool, "participant_id": by }).to_string();
             let outcomes = [outcome.clone()];
-            let entry = Entry { outcomes: &outcomes, ..Entry::of(action, self.tool, self.cx.turn) };
+            let entry = LogEntry { outcomes: &outcomes, ..LogEntry::of(action, self.tool, self.cx.turn) };
             store::append(self.tx, &mut fight.clone(), decision.events, &entry).await?;
         }
         let applied = vec![!self.preview; outcome.effects.len()];
-        let mut told = service::told(&how, &outcome, &applied, &rolled)?;
+        let mut told = service::build_answer(&how, &outcome, &applied, &rolled)?;
         if !decision.outcomes.is_empty() {
             told["followed_by"] = serde_json::to_value(decision.outcomes).map_err(Error::internal)?;
         }
@@ -335,7 +335,13 @@ impl Call<'_> {
     pub(super) async fn as_action(&self, fight: &Stored, action: &Action) -> Result<Value> {
         self.has_room().await?;
         let own = self.own_in(fight);
-        let how = encounters::service::How { given: self.cx.dice, preview: self.preview, turn: self.cx.turn, own };
+        let how = encounters::service::How {
+            given: self.cx.dice,
+            preview: self.preview,
+            turn: self.cx.turn,
+            is_command: self.cx.is_command,
+            own,
+        };
         let mut told = encounters::service::act_in(self.tx, fight.clone(), action, &how).await?;
         let mut outcomes = match told["outcomes"].take() {
             Value::Array(outcomes) => outcomes.into_iter(),

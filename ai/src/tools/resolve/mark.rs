@@ -29,7 +29,7 @@ impl ToolSpec for MarkImpossible {
     type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
-        arguments.call(cx, Self::NAME).await?.told(&impossible(&arguments.reason.0))
+        arguments.call(cx, Self::NAME).await?.answer_with(&impossible(&arguments.reason.0))
     }
 }
 
@@ -45,6 +45,6 @@ impl ToolSpec for MarkNoCheck {
     type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
-        arguments.call(cx, Self::NAME).await?.told(&no_check(&arguments.reason.0))
+        arguments.call(cx, Self::NAME).await?.answer_with(&no_check(&arguments.reason.0))
     }
 }

@@ -64,14 +64,7 @@ pub struct GmTurnInput {
 impl GmTurnInput {
     /// The job for this turn.
     #[must_use]
-    pub fn job(
-        self,
-        app: &TurnState,
-        caller: &Caller,
-        campaign: String,
-        session: Uuid,
-        key: Option<IdempotencyKey>,
-    ) -> GmJob {
+    pub fn job(self, campaign: String, session: Uuid, key: Option<IdempotencyKey>) -> GmJob {
         GmJob {
             campaign,
             session,
@@ -80,7 +73,7 @@ impl GmTurnInput {
             steps_max: self.max_steps,
             mechanics: self.mechanics_turn_id,
             dice: self.dice,
-            mode: self.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant)),
+            mode: self.reply_mode,
             on_busy: self.on_busy,
             on_failure: self.on_failure,
             key,
@@ -106,7 +99,7 @@ pub async fn turn(
     validate::check(&body.value)?;
     let wish = Wish::of(&request, body.value.stream);
     let (campaign, session) = path.into_inner();
-    let job = body.value.job(&app, &caller, campaign, session, body.idempotency);
+    let job = body.value.job(campaign, session, body.idempotency);
     let (campaign, key) = (job.campaign.clone(), job.key.clone());
     let run =
         async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;
@@ -144,12 +137,13 @@ pub async fn preview(
     body: Body<GmPromptInput>,
 ) -> Result<Reply> {
     validate::check(&body.value)?;
-    let mode = body.value.reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
+    let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     let work = async || {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
         let instruction = body.value.instruction.as_deref().or(body.value.action.as_deref());
-        let look = Look { campaign, session: path.1, role: body.value.role, mode, instruction };
+        let GmPromptInput { role, reply_mode, .. } = body.value;
+        let look = Look { campaign, session: path.1, role, mode: reply_mode, models: &models, instruction };
         Reply::ok(&super::preview_in(&app.prompts, Some(&app.session_prompts), &tx, &look).await?)
     };
     computed(&app, &caller, body.idempotency.as_ref(), work).await

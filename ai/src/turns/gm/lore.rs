@@ -1,6 +1,7 @@
-//! The lore for a session's AI. Global lore is in the base of its prompt, which stays the same. Lore of the session's location, and
-//! lore that keywords activate, come with the turn. A game master and an assistant know the whole world and its secrets; a player's
-//! AI knows what its character may know.
+//! The lore for a session's AI. Global lore is in the base of its prompt, which stays the same. Other lore comes with the
+//! turn: lore of the session's location, lore that keywords activate, and lore of creatures and items that are mentioned or
+//! are in the world state. A game master and an assistant know the whole world and its secrets. A player's AI knows what
+//! its character may know.
 
 use std::sync::Arc;
 
@@ -8,19 +9,21 @@ use entity::{session::Role, shapes::Extensions};
 use uuid::Uuid;
 
 use crate::prompt::{
-    assemble::{LIGHTER, lore_now},
+    assemble::lore_now,
     cache::Prompts,
+    here::Here,
     lore::{Knower, ScopeLore},
     scope::{LoreScope, of_player},
-    segment::{Written, lore_section},
+    segment::{SectionDraft, lore_section},
     transcript::Transcript,
-    wake::{self, Entered},
+    turn::LIGHTER,
+    wake::{self, Entered, Things},
 };
 use base::{error::Result, threads};
 use db::tenancy::TenantTx;
 use world::{
     campaigns::prompt_section::Section,
-    messages::service::{Which, seen},
+    messages::service::{Which, visible_messages},
     playing::Playing,
     sessions::facts::{Facts, Whereabouts},
 };
@@ -40,6 +43,8 @@ pub(super) struct Lore {
     scoped: Vec<Arc<ScopeLore>>,
     /// The keyword entries of all scopes, for an AI that knows the whole world.
     any: Option<Arc<ScopeLore>>,
+    /// Lore of creatures and of items.
+    kinds: Vec<Arc<ScopeLore>>,
 }
 
 impl Lore {
@@ -61,12 +66,15 @@ impl Lore {
             scopes.push(LoreScope::any());
             Knower::GameMaster
         };
+        let of_things = scopes.len();
+        scopes.extend(LoreScope::kinds());
         let heads = scopes.iter().map(LoreScope::head).collect();
         let (mut all, versions) = lore_now(prompts, tx, session.campaign, &scopes).await?;
+        let kinds = all.split_off(of_things);
         let any = if knower == Knower::GameMaster { all.pop() } else { None };
         let scoped = all.split_off(1);
         let global = all.pop().ok_or_else(|| base::error::Error::internal("global lore is always asked for"))?;
-        Ok(Self { knower, at: at.clone(), heads, versions, global, scoped, any })
+        Ok(Self { knower, at: at.clone(), heads, versions, global, scoped, any, kinds })
     }
 
     /// Whether this is still the right lore.
@@ -82,7 +90,7 @@ impl Lore {
 
     /// Whether there are keyword entries.
     pub(super) fn has_keywords(&self) -> bool {
-        self.awake().any(|lore| lore.has_keywords())
+        self.awake().chain(&self.kinds).any(|lore| lore.has_keywords())
     }
 
     /// The lore with entries that keywords may activate.
@@ -92,7 +100,7 @@ impl Lore {
     }
 
     /// Global lore, a part of the base.
-    pub(super) fn global(&self, settings: &Extensions) -> Written {
+    pub(super) fn global(&self, settings: &Extensions) -> SectionDraft {
         let budget = Section::GlobalLore.budget_in(settings);
         lore_section("world_lore", std::slice::from_ref(&self.global), self.knower, budget)
     }
@@ -115,10 +123,15 @@ impl Lore {
     ) -> Result<Entered> {
         let (budget, knower) = (Section::Turn.budget_in(settings), self.knower);
         let awake: Vec<Arc<ScopeLore>> = self.awake().cloned().collect();
+        let kinds = self.kinds.clone();
         let (transcript, words) = (transcript.clone(), words.join("\n"));
         let bytes = (transcript.bytes() + words.len()) / LIGHTER;
-        threads::apart(bytes, move || wake::wake(awake.iter().map(AsRef::as_ref), knower, &transcript, &words, budget))
-            .await
+        threads::apart(bytes, move || {
+            // The world state, which is one of the texts, names the creatures and items that are here.
+            let things = Things { kinds: &kinds, here: &Here::default() };
+            wake::wake(awake.iter().map(AsRef::as_ref), things, knower, &transcript, &words, budget)
+        })
+        .await
     }
 }
 
@@ -127,7 +140,7 @@ impl Lore {
 /// # Errors
 /// Database errors.
 pub(super) async fn table_talk(tx: &TenantTx, session: &Playing) -> Result<String> {
-    let table = seen(tx, session.campaign, session.reader(), Which::Newest(SAID_MAX)).await?;
+    let table = visible_messages(tx, session.campaign, session.reader(), Which::Newest(SAID_MAX)).await?;
     let words: Vec<&str> = table.iter().filter(|m| m.author != "ai").map(|m| m.content.as_str()).collect();
     Ok(words.join("\n"))
 }

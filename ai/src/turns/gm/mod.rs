@@ -17,13 +17,15 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
-    Mechanics, OnBusy, OnFailure, PromptView, SectionView, Spot, Status, Trace, TurnView,
+    Mechanics, OnBusy, OnFailure, PromptView, SectionView, Status, Trace, TurnView,
     calls::Hands,
+    clean::Cleaner,
     place::{self, Attempted, in_place},
     rules,
+    running::Spot,
     start::Asker,
     store::{self, Ended, NewTurn, Opened, Place},
-    talk::{Question, Talk, written},
+    talk::{Question, Talk, body_and_record},
 };
 use crate::{
     prompt::{cache::Prompts, preview::Preview, transcript::Exchange},
@@ -34,7 +36,10 @@ use base::{
     error::{Code, Error, Result},
     metrics, tokens,
 };
-use db::tenancy::{Origin, TenantTx};
+use db::{
+    retry,
+    tenancy::{Origin, TenantTx},
+};
 use edge::{
     caller::Caller,
     http::{
@@ -42,14 +47,17 @@ use edge::{
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
+    models::TenantModels,
+    tenants::tasks::{Task, slug_in},
 };
-use llm::{Endpoint, ReplyMode};
+use llm::ReplyMode;
 use prompt::{Asked, GmPrompt, Reads};
-use session_prompts::Kept;
+use session_prompts::CachedPrompt;
 use world::{
     messages::service::NewMessage,
+    owners::influence::Prices,
     playing::Playing,
-    sessions::facts::{Facts, Held, facts},
+    sessions::facts::{CachedFacts, Facts, facts},
 };
 
 /// The kind of this turn.
@@ -67,7 +75,8 @@ pub struct GmJob {
     pub mechanics: Option<Uuid>,
     /// Dice rolled by hand, for the AI's rolls in order.
     pub dice: Option<Vec<u32>>,
-    pub mode: ReplyMode,
+    /// None if the chosen model decides.
+    pub mode: Option<ReplyMode>,
     pub on_busy: OnBusy,
     pub on_failure: OnFailure,
     pub key: Option<IdempotencyKey>,
@@ -78,25 +87,29 @@ pub struct GmJob {
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
 pub async fn run(app: &TurnState, caller: &Caller, job: &GmJob, asker: &Asker) -> Result<Reply> {
-    let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
+    let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
+    models.check_on()?;
     let mechanics = match job.mechanics {
         Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, None, turn).await?),
         None => None,
     };
-    let attempt = async |place| attempt(app, caller, job, &endpoint, mechanics.clone(), asker, place).await;
+    let attempt = async |place| attempt(app, caller, job, &models, mechanics.clone(), asker, place).await;
     let spot = job.spot(caller);
-    let wanted = place::Wanted { kind: KIND, known: Some(spot), on_busy: job.on_busy, has_key: job.key.is_some() };
+    let wanted =
+        place::PlaceRequest { kind: KIND, known: Some(spot), on_busy: job.on_busy, has_key: job.key.is_some() };
     in_place(app, caller, wanted, asker, async || Ok(spot), attempt).await
 }
 
 /// A prompt to preview.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Look<'a> {
     pub campaign: Uuid,
     pub session: Uuid,
     /// Another role than the session's.
     pub role: Option<Role>,
-    pub mode: ReplyMode,
+    /// None if the chosen model decides.
+    pub mode: Option<ReplyMode>,
+    pub models: &'a TenantModels,
     pub instruction: Option<&'a str>,
 }
 
@@ -112,10 +125,12 @@ pub async fn preview_in(
     look: &Look<'_>,
 ) -> Result<Preview> {
     let kept = session_prompts.and_then(|known| known.get(tx.tenant(), &(look.session, look.role, look.mode)));
-    let held = kept.as_deref().map(Kept::held).unwrap_or_default();
+    let held = kept.as_deref().map(CachedPrompt::cached_facts).unwrap_or_default();
     let mut facts = facts(tx, look.campaign, look.session, look.role, held).await?;
     let instruction = look.instruction.filter(|i| !i.trim().is_empty());
-    let asked = Asked { mode: look.mode, instruction, mechanics: None };
+    let mode = look.mode.unwrap_or_else(|| look.models.mode(Task::Gm, &[named(kept.as_deref(), &facts)]));
+    let kept = kept.filter(|kept| kept.mode == mode);
+    let asked = Asked { mode, instruction, mechanics: None };
     Ok(GmPrompt::build(prompts, &mut Reads::Within(tx), &mut facts, kept.as_deref(), asked).await?.preview())
 }
 
@@ -133,16 +148,21 @@ async fn attempt(
     app: &TurnState,
     caller: &Caller,
     job: &GmJob,
-    endpoint: &Endpoint,
+    models: &TenantModels,
     mechanics: Option<Mechanics>,
     asker: &Asker,
     place: Place,
 ) -> Result<Attempted> {
     let begun = (place.turn(), Instant::now());
-    let mut talk = Talk::new(app, caller, endpoint, job.mode, asker, begun).at_most(job.steps_max);
-    let kept = app.session_prompts.get(caller.tenant_id(), &job.kept_as());
-    let held = kept.as_deref().map(Kept::held).unwrap_or_default();
-    let mut facts = match open(&talk, job, place, held).await? {
+    let kept = app.session_prompts.get(caller.tenant_id(), &job.cache_key());
+    // The campaign's choice as it was. What it is now is read while the turn opens.
+    let settings = kept.as_ref().map(|kept| &kept.campaign.settings);
+    let choice = models.provisional(Task::Gm, &[slug_in(settings.and_then(|s| s.get("models")), Task::Gm)]);
+    let mode = job.mode.unwrap_or(choice.mode);
+    let mut talk = Talk::new(app, caller, (Task::Gm, choice), mode, asker, begun).at_most(job.steps_max);
+    let held = kept.as_deref().map(CachedPrompt::cached_facts).unwrap_or_default();
+    let opened = retry::repeat(place.patience(), async || open(&talk, job, place, held).await);
+    let mut facts = match Box::pin(opened).await? {
         Open::Runs(id, facts) => {
             talk.id = id;
             facts
@@ -151,8 +171,13 @@ async fn attempt(
         Open::Replay(reply) => return Ok(Attempted::Done(reply)),
     };
     let _entered = app.running.enter(talk.id, asker, caller.tenant_id(), Some(job.spot(caller)));
+    let choice = models.choose(Task::Gm, &[named(kept.as_deref(), &facts)]);
+    if let Err(error) = talk.choose_again(choice, job.mode).await {
+        return Box::pin(talk.never_asked(KIND, error)).await.map(Attempted::Done);
+    }
+    let kept = kept.filter(|kept| kept.mode == talk.mode);
     let asked = Asked {
-        mode: job.mode,
+        mode: talk.mode,
         instruction: job.instruction.as_deref(),
         mechanics: mechanics.as_ref().map(|m| m.raw.as_str()),
     };
@@ -164,6 +189,7 @@ async fn attempt(
         Ok(prompt) => prompt,
         Err(error) => return Box::pin(talk.never_asked(KIND, error)).await.map(Attempted::Done),
     };
+    talk.cleaner = Cleaner::of(&prompt.campaign.settings, "", "");
     metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
     let hand = job.dice.clone().map(Hand::of);
     let mut turn = GmTurn { talk, job, session: facts.playing, prompt, mechanics, hand };
@@ -174,12 +200,19 @@ async fn attempt(
     let result = match done {
         Ok(reply) => Ok(reply),
         Err(error) => {
-            let written = |status| turn.written(status, &turn.talk.narrative());
-            Box::pin(turn.talk.give_up(KIND, error, written)).await
+            let body_and_record = |status| turn.body_and_record(status, &turn.talk.narrative());
+            Box::pin(turn.talk.give_up(KIND, error, body_and_record)).await
         }
     };
     turn.talk.ended(KIND, &result, turn.prompt.hit);
     result.map(Attempted::Done)
+}
+
+/// The model profile that the campaign, as it is now, names for the AIs of sessions.
+fn named<'a>(kept: Option<&'a CachedPrompt>, facts: &'a Facts) -> Option<&'a str> {
+    let settings = facts.campaign.as_ref().map(|campaign| &campaign.settings);
+    let settings = settings.or_else(|| kept.map(|kept| &kept.campaign.settings));
+    slug_in(settings.and_then(|settings| settings.get("models")), Task::Gm)
 }
 
 /// The result of opening a session's turn.
@@ -194,7 +227,7 @@ enum Open {
 
 /// Takes the session's place and reads the data for the prompt. One round trip, unless the key was used before or something is
 /// missing.
-async fn open(talk: &Talk<'_>, job: &GmJob, place: Place, held: Held<'_>) -> Result<Open> {
+async fn open(talk: &Talk<'_>, job: &GmJob, place: Place, held: CachedFacts<'_>) -> Result<Open> {
     let (app, caller) = (talk.app, talk.caller);
     let named = Ref::parse(&job.campaign);
     if caller.tenant.limits.tokens_per_day > 0 {
@@ -218,7 +251,7 @@ async fn open(talk: &Talk<'_>, job: &GmJob, place: Place, held: Held<'_>) -> Res
             return Ok(Open::Waits(id));
         }
         Opened::Runs(id) => id,
-        Opened::Moved => return Err(Error::new(Code::TurnInProgress, "This session is already having a turn.")),
+        Opened::Moved => return Err(Error::new(Code::TurnInProgress, "This session already has a turn in progress.")),
     };
     let facts = facts(&tx, campaign, job.session, job.role, held).await?;
     store::tell(&tx, id, &facts).await?;
@@ -231,7 +264,7 @@ impl GmJob {
         Spot { tenant: caller.tenant_id(), entity: self.session, player: Uuid::nil() }
     }
 
-    fn kept_as(&self) -> session_prompts::Key {
+    fn cache_key(&self) -> session_prompts::Key {
         (self.session, self.role, self.mode)
     }
 }
@@ -244,13 +277,14 @@ fn row<'a>(talk: &Talk<'a>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
         entity: job.session,
         player: None,
         action: job.instruction.as_deref().unwrap_or_default(),
-        mode: job.mode,
+        mode: talk.mode,
         on_failure: job.on_failure,
         key_id: talk.caller.author(),
         instance: talk.app.running.instance,
         key: job.key.as_ref(),
         live: talk.asker.live.as_deref(),
         talk_version: None,
+        parent: None,
         place: Place::Free,
     }
 }
@@ -264,9 +298,11 @@ impl GmTurn<'_> {
             kind: ActorKind::Gm,
             entity: Uuid::nil(),
             player: None,
-            tools: role::tools(self.session.role),
+            tools: role::tools(self.session.role).into_iter().map(Into::into).collect(),
+            prices: Prices::default(),
             session: Some(&self.session),
             hand: self.hand.as_ref(),
+            earlier: None,
             rows_max: self.talk.caller.tenant.limits.rows_per_kind,
             effects: Effects::of(self.talk.app.turns.effects_max),
         };
@@ -276,21 +312,14 @@ impl GmTurn<'_> {
     /// Commits the answer: the messages, the record, the usage and the key.
     async fn finish(&self, status: Status) -> Result<Reply> {
         let narrative = self.talk.narrative();
-        let (body, record) = self.written(status, &narrative)?;
+        let (body, record) = self.body_and_record(status, &narrative)?;
         let talk = &self.talk;
-        let ended = Ended {
-            status,
-            record,
-            model: &talk.model,
-            usage: &talk.usage,
-            cost_micros: talk.cost_micros(),
-            body: &body,
-        };
-        let said = self.said(narrative).await?;
+        let ended = Ended { status, record, calls: &talk.llm_calls, body: &body, reply: None };
+        let said = self.turn_messages(narrative).await?;
         let row = row(talk, self.job, self.session.campaign);
         let actor = talk.caller.actor().in_turn(talk.id, Origin::Turn);
         talk.save_told().await;
-        store::finish_saying(&talk.app.pool, &actor, &row, &ended, &said, Rest::default()).await?;
+        store::finish(&talk.app.pool, &actor, &row, &ended, &said, Rest::default()).await?;
         metrics::TURNS.with_label_values(&[KIND, status.as_str()]).inc();
         self.remember(said);
         Ok(Reply { status: 200, body, ..Reply::default() })
@@ -306,12 +335,12 @@ impl GmTurn<'_> {
             assistant: told.content.into(),
             tokens: asked.tokens.saturating_add(told.tokens),
         };
-        let kept = Arc::new(self.prompt.kept(exchange));
-        self.talk.app.session_prompts.put(self.talk.caller.tenant_id(), self.job.kept_as(), kept);
+        let kept = Arc::new(self.prompt.to_cached_prompt(exchange));
+        self.talk.app.session_prompts.put(self.talk.caller.tenant_id(), self.job.cache_key(), kept);
     }
 
     /// The turn's two messages: the model's input, which nobody at the table reads, and its answer.
-    async fn said(&self, narrative: String) -> Result<[NewMessage; 2]> {
+    async fn turn_messages(&self, narrative: String) -> Result<[NewMessage; 2]> {
         let instruction =
             self.job.instruction.clone().unwrap_or_else(|| role::take_your_turn(self.session.role).to_owned());
         let asked = NewMessage::chat(entity::message::Author::System, "", instruction);
@@ -327,20 +356,20 @@ impl GmTurn<'_> {
             prompt_text: Some(self.prompt.text.to_string()),
             tokens: self.prompt.text_tokens,
             window_start: Some(window_start),
-            told_as: Some(self.session.told_as()),
+            told_as: Some(self.session.conversation_key()),
             ..asked
         };
         let narrative_tokens = tokens::count_apart(narrative.clone()).await?;
         let told = NewMessage {
             entity_id: Some(self.session.id),
             tokens: narrative_tokens,
-            told_as: Some(self.session.told_as()),
+            told_as: Some(self.session.conversation_key()),
             ..NewMessage::of_session(&self.session, turn_id, self.session.speaker(), narrative)
         };
         Ok([asked, told])
     }
 
-    fn written(&self, status: Status, narrative: &str) -> Result<(Vec<u8>, String)> {
+    fn body_and_record(&self, status: Status, narrative: &str) -> Result<(Vec<u8>, String)> {
         let talk = &self.talk;
         let view = TurnView {
             id: talk.id,
@@ -360,6 +389,7 @@ impl GmTurn<'_> {
             narration: None,
             planned: None,
             prompt: Some(self.prompt_view()),
+            parent_turn_id: None,
             usage: talk.usage,
             timings_ms: talk.timings(),
             created_at: talk.created_at,
@@ -372,9 +402,10 @@ impl GmTurn<'_> {
             lore: self.prompt.lore().take(200).collect(),
             cut: cut.collect(),
             llm_calls: &talk.llm_calls,
+            removed: &talk.removed,
             revert_conflicts: None,
         };
-        written(&view, None, &trace)
+        body_and_record(&view, None, &trace)
     }
 
     fn prompt_view(&self) -> PromptView {

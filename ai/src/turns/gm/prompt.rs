@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{
     lore::{Lore, table_talk},
     role,
-    session_prompts::{Kept, Talk},
+    session_prompts::{CachedPrompt, Talk},
 };
 use crate::{
     prompt::{
@@ -19,7 +19,7 @@ use crate::{
         cache::Prompts,
         fence,
         preview::{MessageText, Preview, SectionText},
-        segment::{Written, short_hash},
+        segment::short_hash,
         transcript::{Exchange, Transcript, messages},
         wake::Entered,
     },
@@ -32,7 +32,10 @@ use base::{
 use db::{pool::Pool, tenancy::TenantTx};
 use llm::{Message, ReplyMode};
 use world::{
-    campaigns::prompt_section::Section,
+    campaigns::{
+        prompt_section::Section,
+        prompt_template::{GM_BASE, PromptTemplate},
+    },
     sessions::{
         changes,
         combat::{self, Fight},
@@ -75,8 +78,10 @@ fn hashed(text: String) -> (Arc<str>, String) {
 
 /// The part that stays the same from turn to turn, and the data from which it was written.
 pub(super) struct Base {
-    /// Rules, campaign, global lore, tools.
-    parts: [Part; 4],
+    /// Rules, instructions, campaign, global lore and tools, in the order of the campaign's template.
+    parts: Vec<Part>,
+    /// How many of them are rules and instructions at the beginning.
+    rules: usize,
     pub hash: String,
     pub tokens: u32,
     lore: Vec<LoreDecision>,
@@ -94,19 +99,32 @@ impl Base {
         campaign: &Arc<CampaignNow>,
         knows: &Arc<Lore>,
     ) -> Result<Self> {
-        let Written { text, lore, cut } = knows.global(&campaign.settings);
-        let parts = [
-            Part::lasting("engine_rules", role::rules(role, mode), String::new()).await?,
-            Part::lasting("campaign", about(campaign), String::new()).await?,
-            Part::lasting("global_lore", text, cut).await?,
-            Part::lasting("tools", tools_text(&role::shown(role, is_fighting), mode), String::new()).await?,
-        ];
+        let template = PromptTemplate::of(&campaign.settings, "gm");
+        let mut parts = Vec::with_capacity(GM_BASE.len());
+        let mut lore = Vec::new();
+        for name in order(template.as_ref()) {
+            let (text, cut) = match name {
+                "engine_rules" => (role::rules(role, mode), String::new()),
+                "instructions" => (instructions(campaign), String::new()),
+                "campaign" => (about(campaign), String::new()),
+                "global_lore" => {
+                    let draft = knows.global(&campaign.settings);
+                    lore = draft.lore;
+                    (draft.text, draft.cut)
+                }
+                _ => (tools_text(&role::shown_tools(role, is_fighting), mode), String::new()),
+            };
+            parts.push(Part::lasting(name, text, cut).await?);
+        }
+        let is_rule = |part: &&Part| matches!(part.name, "engine_rules" | "instructions");
+        let rules = parts.iter().take_while(is_rule).count();
         let mut hash = Sha256::new();
         parts.iter().for_each(|part| hash.update(part.hash.as_bytes()));
         Ok(Self {
             hash: short_hash(&hash.finalize()),
             tokens: parts.iter().map(|part| part.tokens).sum(),
             parts,
+            rules,
             lore,
             role,
             is_fighting,
@@ -176,6 +194,8 @@ pub(super) struct GmPrompt {
     rest: [Part; 4],
     /// Whether the whole base came from the cache.
     pub hit: bool,
+    /// The reply mode for which the base is written.
+    mode: ReplyMode,
     /// `overview` or `delta`.
     pub context: &'static str,
     /// The turn's own message.
@@ -185,10 +205,15 @@ pub(super) struct GmPrompt {
     pub cache_key: String,
     /// Decisions about lore that may enter with the turn.
     lore: Vec<LoreDecision>,
-    campaign: Arc<CampaignNow>,
+    pub(super) campaign: Arc<CampaignNow>,
     knows: Arc<Lore>,
     talk: Option<Talk>,
-    told_as: String,
+    conversation_key: String,
+}
+
+/// Groups the requests of a session, for the provider's cache.
+fn cache_key(of: [Uuid; 3]) -> String {
+    short_hash(&Sha256::digest(of.map(Uuid::into_bytes).concat()))
 }
 
 impl GmPrompt {
@@ -201,7 +226,7 @@ impl GmPrompt {
         prompts: &Prompts,
         reads: &mut Reads<'_>,
         facts: &mut Facts,
-        kept: Option<&Kept>,
+        kept: Option<&CachedPrompt>,
         asked: Asked<'_>,
     ) -> Result<Self> {
         let tenant = reads.tenant();
@@ -216,10 +241,12 @@ impl GmPrompt {
             Some(kept) => kept.lore.clone(),
             None => Arc::new(Lore::read(prompts, reads.tx().await?, &facts.playing, &facts.at).await?),
         };
-        let told_as = facts.playing.told_as();
-        let whole = match kept.filter(|kept| kept.transcript.version == facts.talk && kept.told_as == told_as) {
+        let conversation_key = facts.playing.conversation_key();
+        let whole = match kept
+            .filter(|kept| kept.transcript.version == facts.talk && kept.conversation_key == conversation_key)
+        {
             Some(kept) => kept.transcript.clone(),
-            None => Arc::new(Transcript::of_session(reads.tx().await?, session, &told_as, facts.talk).await?),
+            None => Arc::new(Transcript::of_session(reads.tx().await?, session, &conversation_key, facts.talk).await?),
         };
         // An overview is part of the conversation, so the budget needs room for both.
         let room = Section::History.budget_in(settings).saturating_add(Section::Overview.budget_in(settings));
@@ -255,29 +282,30 @@ impl GmPrompt {
         };
         let turn = Part::new("turn", format!("{}{}", woken.text, turn_text(role, asked)), woken.cut).await?;
         let scoped = Part::lasting("scoped_lore", place.text, place.cut).await?;
-        let key = [tenant.into_bytes(), facts.playing.campaign.into_bytes(), session.into_bytes()];
         Ok(Self {
             text: format!("{}{}{}", told.text, scoped.text, turn.text).into(),
             // Counted separately, which gives at most one token more for each part.
             text_tokens: told.tokens.saturating_add(scoped.tokens).saturating_add(turn.tokens),
             rest: [history(&whole, &transcript), told, scoped, turn],
             hit: same.is_some(),
+            mode: asked.mode,
             base,
             transcript,
             context,
             tools: if asked.mode == ReplyMode::Native { role::definitions(role, fighting) } else { None },
-            cache_key: short_hash(&Sha256::digest(key.concat())),
+            cache_key: cache_key([tenant, facts.playing.campaign, session]),
             lore: place.lore.into_iter().chain(woken.lore).collect(),
             campaign,
             knows: lore,
             talk,
-            told_as,
+            conversation_key,
         })
     }
 
     /// All sections in order. That of the history has no text.
     pub(super) fn sections(&self) -> impl Iterator<Item = &Part> {
-        self.base.parts.iter().chain(&self.rest)
+        let listed = self.base.parts.iter().filter(|part| part.name != "instructions" || !part.text.is_empty());
+        listed.chain(&self.rest)
     }
 
     /// The decisions about lore, and why.
@@ -286,20 +314,22 @@ impl GmPrompt {
     }
 
     /// The data for the next turn's prompt, once this exchange is part of the conversation.
-    pub(super) fn kept(&self, told: Exchange) -> Kept {
-        Kept {
+    pub(super) fn to_cached_prompt(&self, exchange: Exchange) -> CachedPrompt {
+        CachedPrompt {
+            mode: self.mode,
             campaign: self.campaign.clone(),
             lore: self.knows.clone(),
             base: self.base.clone(),
             talk: self.talk.clone(),
-            told_as: self.told_as.clone(),
-            transcript: Arc::new(self.transcript.with(told, self.transcript.version + 1)),
+            conversation_key: self.conversation_key.clone(),
+            transcript: Arc::new(self.transcript.with(exchange, self.transcript.version + 1)),
         }
     }
 
     /// The messages for the model.
     pub(super) fn messages(&self) -> Vec<Message> {
-        messages(self.base.parts.iter().map(|part| part.text.clone()), &self.transcript, self.text.clone())
+        let texts = self.base.parts.iter().map(|part| part.text.clone());
+        messages(texts, self.base.rules, &self.transcript, self.text.clone())
     }
 
     /// The prompt as a preview.
@@ -361,13 +391,13 @@ async fn context(
             let _ = writeln!(text, "{NO_CHANGES}");
         } else {
             text.push_str(CHANGES);
-            let shown = serde_json::to_string_pretty(&delta.shown()?).map_err(Error::internal)?;
+            let shown = serde_json::to_string_pretty(&delta.to_view()?).map_err(Error::internal)?;
             fence::put(&mut text, "recent_changes", &[], &shown);
         }
         return Ok(("delta", Part::new("recent_changes", text, String::new()).await?));
     }
     let tx = reads.tx().await?;
-    let known = service::known(tx, session.id, false).await?;
+    let known = service::reported_world(tx, session.id, false).await?;
     let overview = overview::overview(tx, session, known, fights).await?;
     let budget = Section::Overview.budget_in(settings);
     // The overview is cut to its budget, however large the world is.
@@ -375,6 +405,22 @@ async fn context(
     let mut text = OVERVIEW.to_owned();
     fence::put(&mut text, "world_state", &[], &shown);
     Ok(("overview", Part::new("world_state_overview", text, cut).await?))
+}
+
+/// The sections of the base prompt in their order. The rules are always first.
+fn order(template: Option<&PromptTemplate>) -> Vec<&'static str> {
+    let Some(template) = template else { return GM_BASE.to_vec() };
+    let named = template.sections.iter().filter_map(|s| GM_BASE.iter().copied().find(|name| *name == s.name));
+    std::iter::once("engine_rules").chain(named.filter(|name| *name != "engine_rules")).collect()
+}
+
+/// What the author tells all models of the campaign. A session has no character, so macros about one stay as they are.
+fn instructions(campaign: &CampaignNow) -> String {
+    let mut text = String::new();
+    if !campaign.instructions.trim().is_empty() {
+        fence::put(&mut text, "instructions", &[], &campaign.instructions);
+    }
+    text
 }
 
 fn about(campaign: &CampaignNow) -> String {

@@ -12,22 +12,24 @@ use crate::prompt::{
     transcript::Transcript,
 };
 use llm::ReplyMode;
-use world::sessions::facts::{CampaignNow, Facts, Held};
+use world::sessions::facts::{CachedFacts, CampaignNow, Facts};
 
-/// A session, the role that a turn asks for, and the reply mode.
-pub type Key = (Uuid, Option<Role>, ReplyMode);
+/// A session, and the role and the reply mode that a turn asks for.
+pub type Key = (Uuid, Option<Role>, Option<ReplyMode>);
 
 /// The cached prompts of sessions.
-pub type SessionPrompts = FairCache<Key, Kept>;
+pub type SessionPrompts = FairCache<Key, CachedPrompt>;
 
 /// The cached parts of a session's prompt.
-pub struct Kept {
+pub struct CachedPrompt {
+    /// The reply mode for which the base is written.
+    pub(super) mode: ReplyMode,
     pub(super) campaign: Arc<CampaignNow>,
     pub(super) lore: Arc<Lore>,
     pub(super) base: Arc<Base>,
     pub(super) transcript: Arc<Transcript>,
     /// The role and player of the conversation.
-    pub(super) told_as: String,
+    pub(super) conversation_key: String,
     pub(super) talk: Option<Talk>,
 }
 
@@ -47,7 +49,7 @@ impl Talk {
     }
 }
 
-impl Kept {
+impl CachedPrompt {
     /// The recent messages at the table, if they are up to date.
     pub(super) fn talk(&self, facts: &Facts) -> Option<Talk> {
         let talk = self.talk.as_ref().filter(|talk| talk.is_of(facts))?;
@@ -55,12 +57,12 @@ impl Kept {
     }
 
     /// What does not have to be read again if its version is the same.
-    pub(super) fn held(&self) -> Held<'_> {
-        Held { campaign: Some(self.campaign.version), heads: &self.lore.heads }
+    pub(super) fn cached_facts(&self) -> CachedFacts<'_> {
+        CachedFacts { campaign: Some(self.campaign.version), heads: &self.lore.heads }
     }
 }
 
-impl Weigh for Kept {
+impl Weigh for CachedPrompt {
     /// Does not count lore, because its own cache does.
     fn bytes(&self) -> usize {
         let talk = self.talk.as_ref().map_or(0, |talk| talk.words.len());

@@ -31,6 +31,9 @@ use world::{
     npcs,
 };
 
+/// The model profiles that the campaign of a character chose.
+const MODELS_OF_CHARACTER: &str = "(SELECT c.settings -> 'models' FROM campaign c \
+    WHERE c.tenant_id = \"character\".tenant_id AND c.id = \"character\".campaign_id)";
 /// The most NPCs that are shown.
 const SHOWN_MAX: usize = 30;
 /// The most participants of a fight that are shown.
@@ -90,18 +93,21 @@ pub struct Acting {
     pub situation: String,
     /// The character's fight, if there is one. Then the fight decides.
     pub stand: Option<Stand>,
+    /// The model profiles that the campaign chose, by task.
+    pub models: Option<Value>,
 }
 
 /// A character and their fight.
 struct Fighter {
     actor: character::Model,
     fight: Option<Uuid>,
+    models: Option<Value>,
 }
 
 impl FromQueryResult for Fighter {
     fn from_query_result(row: &QueryResult, prefix: &str) -> std::result::Result<Self, DbErr> {
         let actor = character::Model::from_query_result(row, prefix)?;
-        Ok(Self { actor, fight: row.try_get(prefix, "fight")? })
+        Ok(Self { actor, fight: row.try_get(prefix, "fight")?, models: row.try_get(prefix, "models")? })
     }
 }
 
@@ -110,10 +116,11 @@ impl FromQueryResult for Fighter {
 /// # Errors
 /// `not_found` if the character does not exist.
 pub async fn acting(tx: &TenantTx, campaign: Uuid, player: Uuid, action: &str) -> Result<Acting> {
-    let Fighter { mut actor, fight } = character::Entity::find()
+    let Fighter { mut actor, fight, models } = character::Entity::find()
         .filter(col("tenant_id").eq(tx.tenant()))
         .filter(col("id").eq(player))
         .expr_as(Expr::cust(FIGHT_OF_CHARACTER), "fight")
+        .expr_as(Expr::cust(MODELS_OF_CHARACTER), "models")
         .into_model::<Fighter>()
         .one(tx)
         .await?
@@ -137,7 +144,7 @@ pub async fn acting(tx: &TenantTx, campaign: Uuid, player: Uuid, action: &str) -
         }
     }
     fence::put(&mut situation, "player_action", &[("player", &actor.slug), ("name", &actor.name)], action);
-    Ok(Acting { situation, stand, name: std::mem::take(&mut actor.name) })
+    Ok(Acting { situation, stand, name: std::mem::take(&mut actor.name), models })
 }
 
 /// The acting character.
@@ -184,7 +191,7 @@ fn fighters(text: &mut String, stand: &Stand) {
     let round = stand.fight.now.round().to_string();
     fence::put(text, "fight", &[("name", &stand.fight.name), ("round", &round)], &stand.whose_turn());
     fence::open(text, "creatures", &[]);
-    let others: Vec<&Participant> = stand.known().into_iter().filter(|p| p.id != stand.own()).collect();
+    let others: Vec<&Participant> = stand.known_participants().into_iter().filter(|p| p.id != stand.own()).collect();
     for it in others.iter().take(FIGHTERS_MAX) {
         let side = if is_with(&stand.fight.now, stand.own(), it) { "friend" } else { "foe" };
         let how = match it.life() {
@@ -231,7 +238,7 @@ struct Present {
 /// shown, if there are more.
 async fn present(tx: &TenantTx, campaign: Uuid, actor: &character::Model) -> Result<Vec<Present>> {
     let places = match &actor.location {
-        Some(location) => Some(npcs::place::written(tx, campaign, location).await?),
+        Some(location) => Some(npcs::place::spellings(tx, campaign, location).await?),
         None => None,
     };
     let rows = sqlx::query(

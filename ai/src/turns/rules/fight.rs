@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::tools;
+use crate::tools::{self, Tool, ToolCx};
 use base::error::{Error, Result};
 use world::{
     encounters::{stand::Stand, veil},
@@ -212,8 +212,24 @@ pub(super) fn engine_says(error: &Error) -> String {
     }
 }
 
+/// Runs a tool as a character in its fight. What a check costs is paid first. An actor who cannot act pays nothing and tries
+/// nothing: the outcome says why.
+///
+/// # Errors
+/// `not_your_turn`, `no_action_left`; the tool's own errors.
+pub(crate) async fn run(stand: &Stand, cx: &ToolCx<'_>, tool: &Tool, arguments: Value) -> Result<Value> {
+    if let Some(price) = price(stand, tool.name, &arguments) {
+        let acts = tools::find(TOOL).ok_or_else(|| Error::internal("the tool of fights is missing"))?;
+        let paid = acts.run(&ToolCx { dice: None, ..*cx }, price).await?;
+        if let Some(why) = paid["outcomes"].get(0).filter(|outcome| outcome["impossible"] == true) {
+            return Ok(why.clone());
+        }
+    }
+    tool.run(cx, arguments).await
+}
+
 /// The action that a check costs: using a skill takes an action, and for some skills one with a name of its own.
-pub(super) fn price(stand: &Stand, tool: &str, arguments: &Value) -> Option<Value> {
+fn price(stand: &Stand, tool: &str, arguments: &Value) -> Option<Value> {
     let skill = arguments["skill"].as_str().unwrap_or_default().to_lowercase();
     let action = match (tool, skill.as_str()) {
         ("resolve_skill_check", "stealth") => "hide",
@@ -229,7 +245,7 @@ pub(super) fn price(stand: &Stand, tool: &str, arguments: &Value) -> Option<Valu
 ///
 /// # Errors
 /// `internal` if the result is not an object.
-pub(super) fn shown(mut result: Value) -> Result<(Value, Option<String>)> {
+pub(super) fn view_for_player(mut result: Value) -> Result<(Value, Option<String>)> {
     let told = result.get("told").and_then(Value::as_str).filter(|told| !told.is_empty()).map(str::to_owned);
     if let Some(Value::Array(outcomes)) = result.get_mut("outcomes").map(Value::take) {
         let rest: Vec<Value> = ["encounter_id", "round", "source", "seed_id", "counter", "preview", "told"]

@@ -43,7 +43,7 @@ pub struct ResolveInput {
 #[utoipa::path(tag = "rules", operation_id = "resolve_action", request_body = ResolveInput,
     params(("c" = String, Path, description = "Campaign id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
-    responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((Resolution = "application/json"), (String = "text/event-stream"))),
+    responses((status = 200, description = "The outcome, or with `stream` the turn's events as they come", content((Resolution = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 #[post("/campaigns/{c}/rules/resolve")]
 pub async fn resolve(
@@ -58,12 +58,11 @@ pub async fn resolve(
     if dice.is_some() {
         caller.needs_game_master("Giving dice")?;
     }
-    let mode = reply_mode.unwrap_or_else(|| app.llm.reply_mode(&caller.tenant));
     let job = RulesJob {
         campaign: path.into_inner(),
         player: player_id,
         action,
-        mode,
+        mode: reply_mode,
         dice,
         preview,
         key: body.idempotency,

@@ -9,13 +9,15 @@
 //! - [`mechanics()`] reads a decision for a later turn that tells it; [`settled`] stores decisions made without a model.
 
 mod context;
-mod fight;
+pub(crate) mod fight;
 pub mod http;
 mod mechanics;
 pub mod narrate;
 mod offer;
 pub mod ruling;
 pub mod settled;
+
+use std::sync::Arc;
 
 use edge::auth::player;
 use serde::Serialize;
@@ -28,17 +30,21 @@ pub use mechanics::mechanics;
 use ruling::{Decided, Ruling};
 
 use super::{
-    OnFailure, Spot, Status, Trace, TurnView,
+    OnFailure, Status, Trace, TurnView,
+    running::Spot,
     start::Asker,
     store::{self, Ended, NewTurn, Opened},
-    talk::{Talk, written},
+    talk::{Talk, body_and_record},
 };
 use crate::{tools::Rest, turns::state::TurnState};
 use base::{
     error::{Code, Error, Result},
     metrics,
 };
-use db::tenancy::Origin;
+use db::{
+    retry::{self, BRIEF},
+    tenancy::Origin,
+};
 use edge::{
     caller::Caller,
     http::{
@@ -47,8 +53,10 @@ use edge::{
         resource::{Place, Ref, campaign_id},
     },
     limits,
+    models::{Choice, TenantModels},
+    tenants::tasks::{Task, slug_in},
 };
-use llm::{Endpoint, ReplyMode, Usage};
+use llm::{ReplyMode, Usage};
 use world::{messages::service::NewMessage, scenes};
 
 /// An action for the rules to decide.
@@ -56,7 +64,8 @@ pub struct RulesJob {
     pub campaign: String,
     pub player: String,
     pub action: String,
-    pub mode: ReplyMode,
+    /// None if the chosen model decides.
+    pub mode: Option<ReplyMode>,
     pub dice: Option<Vec<u32>>,
     pub preview: bool,
     pub key: Option<IdempotencyKey>,
@@ -93,14 +102,15 @@ pub const COMMAND_MESSAGES: u64 = 3;
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `invalid_dice`, `validation_failed`, `not_found`, limits.
 pub async fn run(app: &TurnState, caller: &Caller, job: &RulesJob, asker: &Asker) -> Result<Reply> {
-    let endpoint = app.llm.endpoint(&caller.tenant, &app.secrets)?;
-    match attempt(app, caller, job, &endpoint, asker).await {
+    let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
+    models.check_on()?;
+    match attempt(app, caller, job, &models, asker).await {
         // The place may be held by an orphaned turn.
         Err(e) if matches!(e.code, Code::TurnInProgress | Code::IdempotencyInFlight) => {
             if !store::freed(&app.pool, &app.running, caller.tenant_id(), &e).await {
                 return Err(e);
             }
-            attempt(app, caller, job, &endpoint, asker).await
+            attempt(app, caller, job, &models, asker).await
         }
         result => result,
     }
@@ -110,9 +120,42 @@ async fn attempt(
     app: &TurnState,
     caller: &Caller,
     job: &RulesJob,
-    endpoint: &Endpoint,
+    models: &TenantModels,
     asker: &Asker,
 ) -> Result<Reply> {
+    let mut turn = match retry::repeat(BRIEF, async || open(app, caller, job, models, asker).await).await? {
+        Open::Runs(turn) => turn,
+        Open::Replay(reply) => return Ok(reply),
+    };
+    let spot = Spot { tenant: caller.tenant_id(), entity: turn.player, player: turn.player };
+    let _entered = app.running.enter(turn.talk.id, asker, spot.tenant, Some(spot));
+    let done = match turn.decide().await {
+        Ok((decided, narration)) => turn.finish(&decided, narration).await,
+        Err(error) => Err(error),
+    };
+    let result = match done {
+        Ok(reply) => Ok(reply),
+        Err(error) => turn.give_up(error).await,
+    };
+    turn.talk.ended("rules", &result, false);
+    result
+}
+
+/// The result of opening a rules turn.
+enum Open<'a> {
+    Runs(Box<RulesTurn<'a>>),
+    /// The same request ran before.
+    Replay(Reply),
+}
+
+/// Takes the character's place and reads the data for the prompt.
+async fn open<'a>(
+    app: &'a TurnState,
+    caller: &'a Caller,
+    job: &'a RulesJob,
+    models: &TenantModels,
+    asker: &'a Asker,
+) -> Result<Open<'a>> {
     let (started, id) = (Instant::now(), Uuid::now_v7());
     let actor = caller.actor().in_turn(id, Origin::Turn);
     let tx = store::opening(&app.pool, &actor, asker.live.as_deref(), store::Place::Free).await?;
@@ -129,26 +172,18 @@ async fn attempt(
         }
         None => None,
     };
-    let talk = Talk::new(app, caller, endpoint, job.mode, asker, (id, started));
-    let mut turn = RulesTurn { talk, job, campaign, player, scene, acting };
+    let choose = |task| models.choose(task, &[slug_in(acting.models.as_ref(), task)]);
+    let (choice, narrator) = (choose(Task::Classify)?, choose(Task::Narrate));
+    let mode = job.mode.unwrap_or(choice.mode);
+    let talk = Talk::new(app, caller, (Task::Classify, choice), mode, asker, (id, started));
+    let mut turn = RulesTurn { talk, narrator, job, campaign, player, scene, acting };
     match store::open(&tx, &turn.row()).await? {
-        Opened::Replay(reply) => return Ok(reply),
+        Opened::Replay(reply) => return Ok(Open::Replay(reply)),
         Opened::Runs(id) => turn.talk.id = id,
         Opened::Moved => return Err(Error::new(Code::TurnInProgress, "The player is already acting.")),
     }
     tx.commit().await?;
-    let spot = Spot { tenant: caller.tenant_id(), entity: player, player };
-    let _entered = app.running.enter(turn.talk.id, asker, spot.tenant, Some(spot));
-    let done = match turn.decide().await {
-        Ok((decided, narration)) => turn.finish(&decided, narration).await,
-        Err(error) => Err(error),
-    };
-    let result = match done {
-        Ok(reply) => Ok(reply),
-        Err(error) => turn.give_up(error).await,
-    };
-    turn.talk.ended("rules", &result, false);
-    result
+    Ok(Open::Runs(Box::new(turn)))
 }
 
 /// The answer to a client.
@@ -197,6 +232,8 @@ impl Resolution {
 
 struct RulesTurn<'a> {
     talk: Talk<'a>,
+    /// The model that tells what was decided.
+    narrator: Result<Arc<Choice>>,
     job: &'a RulesJob,
     campaign: Uuid,
     player: Uuid,
@@ -213,24 +250,27 @@ impl<'a> RulesTurn<'a> {
             entity: self.player,
             player: Some(self.player),
             action: &self.job.action,
-            mode: self.job.mode,
+            mode: self.talk.mode,
             on_failure: OnFailure::Revert,
             key_id: self.talk.caller.author(),
             instance: self.talk.app.running.instance,
             key: self.job.key.as_ref(),
             live: self.talk.asker.live.as_deref(),
             talk_version: None,
+            parent: None,
             place: store::Place::Free,
         }
     }
 
     async fn decide(&mut self) -> Result<(Decided, Option<String>)> {
         let mut ruling = Ruling {
+            judge: self.talk.choice.clone(),
             talk: &mut self.talk,
             campaign: self.campaign,
             player: self.player,
             acting: &self.acting,
             action: &self.job.action,
+            is_command: self.job.command.is_some(),
             dice: self.job.dice.as_deref(),
             preview: self.job.preview,
         };
@@ -238,7 +278,7 @@ impl<'a> RulesTurn<'a> {
         let narrated =
             decided.is_a_tale() && self.job.command.is_some() && self.talk.caller.tenant.settings.features.llm_visible;
         let narration = if narrated {
-            narrate::narrate(&mut self.talk, &self.acting.name, &self.job.action, &decided.raw).await?
+            narrate::narrate(&mut self.talk, &self.narrator, &self.acting.name, &self.job.action, &decided.raw).await?
         } else {
             None
         };
@@ -253,11 +293,10 @@ impl<'a> RulesTurn<'a> {
         };
         let ended = Ended {
             status: Status::Succeeded,
-            record: self.written(Status::Succeeded, &decided.raw, resolution.narration)?.1,
-            model: &self.talk.model,
-            usage: &self.talk.usage,
-            cost_micros: self.talk.cost_micros(),
+            record: self.body_and_record(Status::Succeeded, &decided.raw, resolution.narration)?.1,
+            calls: &self.talk.llm_calls,
             body: &reply.body,
+            reply: None,
         };
         if let Some(live) = &self.talk.asker.live {
             live.say(&decided.raw);
@@ -265,7 +304,7 @@ impl<'a> RulesTurn<'a> {
         self.talk.save_told().await;
         let actor = self.talk.caller.actor().in_turn(self.talk.id, Origin::Turn);
         let pool = &self.talk.app.pool;
-        store::finish_saying(pool, &actor, &self.row(), &ended, &messages, Rest::default()).await?;
+        store::finish(pool, &actor, &self.row(), &ended, &messages, Rest::default()).await?;
         metrics::TURNS.with_label_values(&["rules", Status::Succeeded.as_str()]).inc();
         Ok(reply)
     }
@@ -276,12 +315,12 @@ impl<'a> RulesTurn<'a> {
     }
 
     async fn give_up(&self, error: Error) -> Result<Reply> {
-        self.talk.give_up("rules", error, |status| self.written(status, "", None)).await?;
+        self.talk.give_up("rules", error, |status| self.body_and_record(status, "", None)).await?;
         Err(Error::new(Code::Conflict, "The turn was cancelled.").for_turn(self.talk.id))
     }
 
     /// The turn's view, and the record that contains it, as `GET …/turns/{id}` shows it.
-    fn written(&self, status: Status, raw: &str, narration: Option<String>) -> Result<(Vec<u8>, String)> {
+    fn body_and_record(&self, status: Status, raw: &str, narration: Option<String>) -> Result<(Vec<u8>, String)> {
         let talk = &self.talk;
         let view =
             TurnView { narrative: raw.to_owned(), narration, ..talk.view("rules", status, self.campaign, self.player) };
@@ -292,8 +331,9 @@ impl<'a> RulesTurn<'a> {
             lore: Vec::new(),
             cut: Vec::new(),
             llm_calls: &talk.llm_calls,
+            removed: &[],
             revert_conflicts: None,
         };
-        written(&view, None, &trace)
+        body_and_record(&view, None, &trace)
     }
 }

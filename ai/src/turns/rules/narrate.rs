@@ -3,8 +3,11 @@
 //! It is called after the decision is written, and changes nothing: its text is for the table. If it fails, the decision is valid
 //! without a narration.
 
+use std::sync::Arc;
+
 use crate::{prompt::fence, turns::talk::Talk};
 use base::error::{Code, Error, Result};
+use edge::{models::Choice, tenants::tasks::Task};
 use llm::{ChatRequest, Message, Role, reply};
 
 /// The most characters of a narration. A longer one is cut at the end of a sentence.
@@ -24,13 +27,22 @@ You narrate a tabletop game. The game's rules have decided what came of a player
 ///
 /// # Errors
 /// `conflict` if the turn was cancelled meanwhile.
-pub async fn narrate(talk: &mut Talk<'_>, name: &str, action: &str, raw: &str) -> Result<Option<String>> {
+pub async fn narrate(
+    talk: &mut Talk<'_>,
+    narrator: &Result<Arc<Choice>>,
+    name: &str,
+    action: &str,
+    raw: &str,
+) -> Result<Option<String>> {
     let mut told = String::new();
     fence::put(&mut told, "mechanics", &[], raw);
     fence::put(&mut told, "action", &[("character", name)], action);
     let messages = [Message::text(Role::System, RULES), Message::text(Role::User, told)];
     let request = ChatRequest { prefix: &messages, ..ChatRequest::default() };
-    let answer = talk.ask_once(&request).await;
+    let answer = match narrator {
+        Ok(narrator) => talk.ask_once(Task::Narrate, narrator, &request).await,
+        Err(error) => Err(Error::new(error.code, error.detail.clone())),
+    };
     if talk.asker.cancel.is_cancelled() {
         return Err(Error::new(Code::Conflict, "The turn was cancelled."));
     }

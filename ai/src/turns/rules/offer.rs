@@ -80,12 +80,12 @@ fn keep(schema: &mut Value, names: &[&str]) {
 
 /// The offered tools in the format for models.
 pub(super) fn definitions(fights: bool) -> Option<&'static RawValue> {
-    static AT_PEACE: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| written(false));
-    static IN_A_FIGHT: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| written(true));
+    static AT_PEACE: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| serialize_definitions(false));
+    static IN_A_FIGHT: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| serialize_definitions(true));
     if fights { IN_A_FIGHT.as_deref() } else { AT_PEACE.as_deref() }
 }
 
-fn written(fights: bool) -> Option<Box<RawValue>> {
+fn serialize_definitions(fights: bool) -> Option<Box<RawValue>> {
     let define = |(tool, schema): (&Tool, Value)| {
         json!({ "type": "function",
             "function": { "name": tool.name, "description": tool.description, "parameters": schema } })

@@ -1,5 +1,7 @@
 //! A model says which check an action needs, and the rules decide it. This is the work of a rules turn, within any kind of turn.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -20,6 +22,7 @@ use db::{
     retry::{self, PAID},
     tenancy::Origin,
 };
+use edge::{models::Choice, tenants::tasks::Task};
 use llm::{ChatRequest, Message, ReplyMode, Role, ToolChoice, reply};
 use world::{encounters::stand::Stand, playing::Reader};
 
@@ -51,12 +54,16 @@ impl Decided {
 /// An action that is being decided.
 pub struct Ruling<'t, 'a> {
     pub talk: &'t mut Talk<'a>,
+    /// The model that says which check an action needs.
+    pub judge: Arc<Choice>,
     pub campaign: Uuid,
     pub player: Uuid,
     /// Who acts, and where.
     pub acting: &'t Acting,
     /// The player's words.
     pub action: &'t str,
+    /// Whether the words are those of a command, which reports itself as an action.
+    pub is_command: bool,
     pub dice: Option<&'t [u32]>,
     pub preview: bool,
 }
@@ -87,7 +94,7 @@ impl Ruling<'_, '_> {
                 tool_choice: native.then_some(ToolChoice::Required),
                 ..ChatRequest::default()
             };
-            let mut completion = self.talk.ask_once(&request).await?;
+            let mut completion = self.talk.ask_once(Task::Classify, &self.judge, &request).await?;
             let mut parsed = reply::parse_native(&completion);
             if parsed.calls.is_empty() {
                 // Some endpoints do not enforce a call even if asked to.
@@ -148,7 +155,7 @@ impl Ruling<'_, '_> {
         self.tell(|| Item::call(id, tool.name, &arguments));
         let result = self.run(tool, &arguments, decides).await?;
         let (mut result, told) = match self.stand() {
-            Some(_) if matches!(tool.name, fight::TOOL | fight::ATTACK) => fight::shown(result)?,
+            Some(_) if matches!(tool.name, fight::TOOL | fight::ATTACK) => fight::view_for_player(result)?,
             Some(_) if decides => {
                 let sentence = fight::roll_of(&result, &self.acting.name, self.player, self.talk.id);
                 (result, sentence.map(|message| message.content))
@@ -191,10 +198,12 @@ impl Ruling<'_, '_> {
                 session: None,
                 reader: Reader::GM,
                 turn: Some(talk.id),
+                is_command: self.is_command,
                 key: None,
                 dice: self.dice.filter(|_| decides),
                 heard: None,
                 hand: None,
+                earlier: None,
                 preview: self.preview,
                 apply: false,
                 rows_max: talk.caller.tenant.limits.rows_per_kind,
@@ -211,15 +220,7 @@ impl Ruling<'_, '_> {
 
     /// The same in a fight: a check costs an action, and its result is written to the log.
     async fn run_in(&self, stand: &Stand, cx: &ToolCx<'_>, tool: &tools::Tool, arguments: &Value) -> Result<Value> {
-        if let Some(price) = fight::price(stand, tool.name, arguments) {
-            let acts = tools::find(fight::TOOL).ok_or_else(|| Error::internal("the tool of fights is missing"))?;
-            let paid = acts.run(&ToolCx { dice: None, ..*cx }, price).await?;
-            // An actor who cannot act pays nothing and tries nothing.
-            if let Some(why) = paid["outcomes"].get(0).filter(|outcome| outcome["impossible"] == true) {
-                return Ok(why.clone());
-            }
-        }
-        let result = tool.run(cx, arguments.clone()).await?;
+        let result = fight::run(stand, cx, tool, arguments.clone()).await?;
         if !matches!(tool.name, fight::TOOL | fight::ATTACK) && !self.preview {
             let message = fight::roll_of(&result, &self.acting.name, self.player, self.talk.id);
             cx.work.say(message.into_iter().collect()).await?;
@@ -230,7 +231,7 @@ impl Ruling<'_, '_> {
     /// Records a call that could not be executed.
     fn refused(&mut self, id: String, name: String, arguments: Value, error: &Error) -> ToolCall {
         metrics::TOOL_CALLS.with_label_values(&[tools::find(&name).map_or("unknown", |t| t.name), "failed"]).inc();
-        let error = CallError { code: error.code.as_str().to_owned(), message: told(error) };
+        let error = CallError { code: error.code.as_str().to_owned(), message: error_for_model(error) };
         self.talk.parse_error = Some(error.message.clone());
         let call = ToolCall { id, name, arguments, status: CallStatus::Failed, result: None, error: Some(error) };
         self.tell(|| Item::result(&call));
@@ -247,7 +248,7 @@ impl Ruling<'_, '_> {
 }
 
 /// An error in the form in which the model reads it.
-fn told(error: &Error) -> String {
+fn error_for_model(error: &Error) -> String {
     let fields: Vec<_> = error.errors.iter().map(|e| format!("{}: {}", e.pointer, e.message)).collect();
     format!("{} {}", error.detail, fields.join("; "))
 }

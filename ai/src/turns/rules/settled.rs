@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::turns::{Status, Timings, ToolCall, Trace, TurnView, created_at, talk::written};
+use crate::turns::{Status, Timings, ToolCall, Trace, TurnView, created_at, talk::body_and_record};
 use base::error::Result;
 use db::tenancy::TenantTx;
 use edge::caller::Caller;
@@ -43,6 +43,7 @@ pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str
         context: None,
         dice_unused: None,
         prompt: None,
+        parent_turn_id: None,
         usage: Usage::default(),
         timings_ms: Timings::default(),
         created_at: created_at(turn),
@@ -54,6 +55,7 @@ pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str
         lore: Vec::new(),
         cut: Vec::new(),
         llm_calls: &[],
+        removed: &[],
         revert_conflicts: None,
     };
     sqlx::query(
@@ -66,7 +68,7 @@ pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str
     .bind(campaign)
     .bind(player)
     .bind(action)
-    .bind(written(&view, None, &trace)?.1)
+    .bind(body_and_record(&view, None, &trace)?.1)
     .bind(caller.author())
     .bind(instance)
     .execute(&mut *tx.connection().await)

@@ -2,23 +2,24 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::json;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::{
-    LEASE_SECONDS, NewTurn, lost,
+    NewTurn, lost,
     revert::{Pace, Worker, revert},
+    used::{Used, UsedBy, used},
 };
-use crate::turns::Status;
+use crate::turns::{LlmCall, Status};
 use base::{error::Result, stored::Columns};
 use db::{
     pool::Pool,
     retry::PAID,
-    tenancy::{self, Actor, Call, Origin, TenantTx},
+    tenancy::{self, Actor, Call, Origin, TURN_LEASE_SECONDS, TenantTx},
 };
 use edge::http::reply::Reply as Stored;
-use llm::Usage;
 use world::{
     dice::{ahead::Claim, seeds},
     messages::service::NewMessage,
@@ -27,51 +28,52 @@ use world::{
 /// How long the client of a failed turn waits for the revert.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The two messages of a turn.
-pub struct Said<'a> {
-    pub player_message: Uuid,
-    pub player_name: &'a str,
-    pub entity_name: &'a str,
-    pub action: &'a str,
-    pub prompt_text: &'a str,
-    pub user_tokens: u32,
-    pub narrative: &'a str,
-    pub narrative_tokens: u32,
-    pub window_start: Uuid,
-}
-
 /// How a turn ended.
 pub struct Ended<'a> {
     pub status: Status,
     pub record: String,
-    pub model: &'a str,
-    pub usage: &'a Usage,
-    pub cost_micros: Option<u64>,
+    pub calls: &'a [LlmCall],
     /// The answer to store under the turn's key.
     pub body: &'a [u8],
+    /// What the turn says to its player, if it is a reaction.
+    pub reply: Option<&'a NewReply<'a>>,
 }
 
-/// Stores how the turn ended, its usage, its answer under its key, and its messages, if any. One round trip for the whole
-/// transaction.
+/// The reply of a reaction, as `turn_finish` stores it.
+#[derive(Serialize)]
+pub struct NewReply<'a> {
+    pub id: Uuid,
+    pub reaction_id: Uuid,
+    pub player_id: Uuid,
+    pub entity_kind: &'static str,
+    pub entity_id: Uuid,
+    pub narrative: &'a str,
+    /// Written when the reply is delivered.
+    pub messages: Vec<NewMessage>,
+    pub location_key: Option<&'a str>,
+    pub reverts: bool,
+    pub expires_seconds: u32,
+}
+
+/// A turn's end as `turn_finish` in the database stores it.
+#[derive(Serialize)]
+struct EndedRow<'a> {
+    campaign_id: Uuid,
+    kind: &'static str,
+    instance: i64,
+    status: &'static str,
+    answer_headers: Option<Stored>,
+    usage: Vec<Used<'a>>,
+    messages: &'a [NewMessage],
+    reply: Option<&'a NewReply<'a>>,
+}
+
+/// Stores how the turn ended: its usage, its answer under its key, and its messages. Also claims the dice that it used. One round
+/// trip for the whole transaction.
 ///
 /// # Errors
-/// `conflict` if the turn was cancelled or taken over meanwhile.
+/// `conflict` if the turn was cancelled or taken over meanwhile; database errors.
 pub async fn finish(
-    pool: &Pool,
-    actor: &Actor,
-    new: &NewTurn<'_>,
-    ended: &Ended<'_>,
-    said: Option<&Said<'_>>,
-) -> Result<()> {
-    let row = tenancy::call(pool, actor, FINISH, |q| bind_end(q, new, ended, said)).await?;
-    if row.read("done")? { Ok(()) } else { Err(lost()) }
-}
-
-/// The same for a turn with other messages than a player's text and its answer, or with none. Also claims the dice that it used.
-///
-/// # Errors
-/// `conflict` if the turn is no longer this server's; database errors.
-pub async fn finish_saying(
     pool: &Pool,
     actor: &Actor,
     new: &NewTurn<'_>,
@@ -79,11 +81,7 @@ pub async fn finish_saying(
     messages: &[NewMessage],
     claim: Option<&Claim>,
 ) -> Result<()> {
-    if messages.is_empty() && claim.is_none() {
-        return finish(pool, actor, new, ended, None).await;
-    }
-    let bind = |q| seeds::bind_claim(bind_end(q, new, ended, None).bind(Json(messages)), claim);
-    let row = tenancy::call(pool, actor, FINISH_SAYING, bind).await?;
+    let row = tenancy::call(pool, actor, FINISH, |q| bind_end(q, new, ended, messages, claim)).await?;
     if row.read("done")? { Ok(()) } else { Err(lost()) }
 }
 
@@ -98,8 +96,8 @@ pub async fn finish_in(
     ended: &Ended<'_>,
     messages: &[NewMessage],
 ) -> Result<()> {
-    let q = bind_end(sqlx::query(FINISH_SAYING).bind(actor.tenant).bind(actor.signature()), new, ended, None);
-    let row = seeds::bind_claim(q.bind(Json(messages)), None).fetch_one(&mut *tx.connection().await).await?;
+    let q = sqlx::query(FINISH).bind(actor.tenant).bind(actor.signature());
+    let row = bind_end(q, new, ended, messages, None).fetch_one(&mut *tx.connection().await).await?;
     if row.read("done")? { tx.commit_within(PAID).await } else { Err(lost()) }
 }
 
@@ -124,56 +122,30 @@ pub async fn has_ended(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &En
     row.map_or(Ok(false), |row| row.read("is_so"))
 }
 
-macro_rules! finish {
-    () => {
-        "turn_finish($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, \
-         $25, $26, $27, $28, $29)"
-    };
-}
-
-const FINISH: &str = concat!("SELECT ", finish!(), " AS done");
-/// `CASE` guarantees the order.
-const FINISH_SAYING: &str = concat!(
-    "SELECT CASE WHEN ",
-    finish!(),
-    " THEN claim_dice($1, $31, $32, $33) AND write_messages($1, $3, $30) IS NOT NULL \
-            ELSE false END AS done"
-);
+/// `CASE` guarantees the order: dice are claimed only for a turn that could end.
+const FINISH: &str =
+    "SELECT CASE WHEN turn_finish($1, $2, $3, $4, $5, $6) THEN claim_dice($1, $7, $8, $9) ELSE false END AS done";
 
 /// Binds the arguments after tenant and signature in [`FINISH`].
-fn bind_end<'q>(q: Call<'q>, new: &NewTurn<'_>, ended: &Ended<'_>, said: Option<&Said<'_>>) -> Call<'q> {
-    let headers = new.key.map(|_| json!(Stored { status: 200, ..Stored::default() }));
-    q.bind(new.campaign)
-        .bind(new.id)
-        .bind(new.kind)
-        .bind(new.instance)
-        .bind(ended.status.as_str())
-        .bind(&ended.record)
-        .bind(Uuid::now_v7())
-        .bind(ended.model)
-        .bind(i32::try_from(ended.usage.llm_calls).unwrap_or(i32::MAX))
-        .bind(clamp(ended.usage.prompt_tokens))
-        .bind(clamp(ended.usage.cached_tokens))
-        .bind(clamp(ended.usage.completion_tokens))
-        .bind(ended.cost_micros.map(clamp))
-        .bind(headers)
-        .bind(new.key.map(|_| ended.body))
-        .bind(new.entity)
-        .bind(new.player)
-        .bind(said.map(|s| s.player_message))
-        .bind(said.map(|s| s.player_name))
-        .bind(said.map(|s| s.action))
-        .bind(said.map(|s| s.prompt_text))
-        .bind(said.map(|s| i32::try_from(s.user_tokens).unwrap_or(i32::MAX)))
-        .bind(said.map(|s| s.window_start))
-        .bind(Uuid::now_v7())
-        .bind(said.map(|s| s.entity_name))
-        .bind(said.map(|s| s.narrative))
-        .bind(said.map(|s| i32::try_from(s.narrative_tokens).unwrap_or(i32::MAX)))
-}
-
-fn clamp(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
+fn bind_end<'q>(
+    q: Call<'q>,
+    new: &NewTurn<'_>,
+    ended: &Ended<'_>,
+    messages: &[NewMessage],
+    claim: Option<&Claim>,
+) -> Call<'q> {
+    let row = EndedRow {
+        campaign_id: new.campaign,
+        kind: new.kind,
+        instance: new.instance,
+        status: ended.status.as_str(),
+        answer_headers: new.key.map(|_| Stored { status: 200, ..Stored::default() }),
+        usage: used(ended.calls),
+        messages,
+        reply: ended.reply,
+    };
+    let q = q.bind(new.id).bind(&ended.record).bind(new.key.map(|_| ended.body)).bind(Json(row));
+    seeds::bind_claim(q, claim)
 }
 
 /// A turn that failed or was cancelled.
@@ -182,9 +154,7 @@ pub struct Failure<'a> {
     pub code: &'a str,
     pub message: &'a str,
     pub record: Option<String>,
-    pub model: &'a str,
-    pub usage: &'a Usage,
-    pub cost_micros: Option<u64>,
+    pub calls: &'a [LlmCall],
 }
 
 /// Ends a turn without success: reverts its effects (unless it keeps them), stores the reason, and frees its key for another
@@ -224,7 +194,7 @@ async fn fail_at_once(
 ) -> Result<Option<bool>> {
     let tx = TenantTx::write(pool, &actor.clone().in_turn(turn, Origin::Revert)).await?;
     let mine = sqlx::query(
-        "SELECT on_failure, campaign_id, kind FROM turn \
+        "SELECT on_failure, campaign_id, kind, player_id FROM turn \
          WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status IN ('queued', 'running') AND revert_as IS NULL FOR UPDATE",
     )
     .bind(tx.tenant())
@@ -238,15 +208,20 @@ async fn fail_at_once(
     } else {
         reverts && revert(&tx, turn, Pace::FIRST, true).await?.is_done
     };
+    let by = UsedBy {
+        campaign: mine.read("campaign_id")?,
+        kind: mine.read("kind")?,
+        turn: Some(turn),
+        player: mine.read("player_id")?,
+    };
+    by.count(&tx, &used(failure.calls)).await?;
     sqlx::query(
-        "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2 AND $15), \
-         used AS (INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens, \
-             completion_tokens, cost_micros) SELECT $1, $6, $7, $8, $9, $10, $11, $12, $13, $14 WHERE $10 > 0) \
-         UPDATE turn SET status = CASE WHEN $15 THEN $3 ELSE status END, finished_at = CASE WHEN $15 THEN now() END, error = $4, \
-                record = $5::text::json, revert_conflicts = coalesce(revert_conflicts, '[]'), revert_done = CASE WHEN $15 THEN 0 ELSE revert_done END, \
-                revert_next = CASE WHEN NOT $15 THEN revert_next END, revert_as = CASE WHEN NOT $15 THEN $3 END, \
-                revert_since = CASE WHEN NOT $15 THEN now() END, lease_until = now() + $16 * interval '1 second', \
-                revert_total = CASE WHEN NOT $15 THEN (SELECT count(*) FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $2 \
+        "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2 AND $6) \
+         UPDATE turn SET status = CASE WHEN $6 THEN $3 ELSE status END, finished_at = CASE WHEN $6 THEN now() END, error = $4, \
+                record = $5::text::json, revert_conflicts = coalesce(revert_conflicts, '[]'), revert_done = CASE WHEN $6 THEN 0 ELSE revert_done END, \
+                revert_next = CASE WHEN NOT $6 THEN revert_next END, revert_as = CASE WHEN NOT $6 THEN $3 END, \
+                revert_since = CASE WHEN NOT $6 THEN now() END, lease_until = now() + $7 * interval '1 second', \
+                revert_total = CASE WHEN NOT $6 THEN (SELECT count(*) FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $2 \
                     AND j.origin <> 'revert' AND j.seq > reverted_through) END \
          WHERE tenant_id = $1 AND id = $2",
     )
@@ -255,17 +230,8 @@ async fn fail_at_once(
     .bind(failure.status.as_str())
     .bind(json!({ "code": failure.code, "message": failure.message }))
     .bind(&failure.record)
-    .bind(Uuid::now_v7())
-    .bind(mine.read::<Uuid>("campaign_id")?)
-    .bind(mine.read::<String>("kind")?)
-    .bind(failure.model)
-    .bind(i32::try_from(failure.usage.llm_calls).unwrap_or(i32::MAX))
-    .bind(clamp(failure.usage.prompt_tokens))
-    .bind(clamp(failure.usage.cached_tokens))
-    .bind(clamp(failure.usage.completion_tokens))
-    .bind(failure.cost_micros.map(clamp))
     .bind(is_done)
-    .bind(LEASE_SECONDS)
+    .bind(TURN_LEASE_SECONDS)
     .execute(&mut *tx.connection().await)
     .await?;
     tx.commit().await?;

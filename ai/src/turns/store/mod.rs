@@ -10,31 +10,33 @@ pub mod revert;
 mod stop;
 mod surely;
 mod sweep;
+mod used;
 
-use sqlx::postgres::PgRow;
+use serde::Serialize;
+use sqlx::{postgres::PgRow, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    end::{Ended, Failure, Said},
+    end::{Ended, Failure, NewReply},
     open::{open, open_cached, open_session, reopen, tell},
     stop::{EndedNow, end_now},
-    surely::{fail, finish, finish_saying},
+    surely::{fail, finish},
     sweep::{Swept, freed, sweep},
+    used::{UsedBy, used},
 };
 use super::{OnFailure, live::Live};
 use base::{
     error::{Code, Error, Result},
+    hex::hex,
     stored::Columns,
 };
 use db::{
     pool::Pool,
-    tenancy::{self, Actor, TenantTx},
+    retry::{BRIEF, PROMISED, Patience},
+    tenancy::{self, Actor, TURN_LEASE_SECONDS, TenantTx},
 };
 use edge::http::{Reply, idempotency::IdempotencyKey};
 use llm::ReplyMode;
-
-/// After this many seconds without a sign of life, a turn is no longer its server's.
-pub const LEASE_SECONDS: i32 = 20;
 
 /// A turn that is about to run.
 pub struct NewTurn<'a> {
@@ -55,6 +57,8 @@ pub struct NewTurn<'a> {
     pub live: Option<&'a Live>,
     /// The version of the conversation in the prompt, if that was read before the turn had its place.
     pub talk_version: Option<i64>,
+    /// The first attempt at the same answer, if this is another one.
+    pub parent: Option<Uuid>,
     pub place: Place,
 }
 
@@ -74,6 +78,12 @@ impl Place {
     #[must_use]
     pub fn turn(self) -> Uuid {
         if let Place::Queued(turn) = self { turn } else { Uuid::now_v7() }
+    }
+
+    /// How long to try to open the turn. A client that waits asks again; one that was told its turn waits has left.
+    #[must_use]
+    pub fn patience(self) -> Patience {
+        if matches!(self, Place::Queued(_)) { PROMISED } else { BRIEF }
     }
 
     fn status(self) -> &'static str {
@@ -104,7 +114,61 @@ pub enum Opened {
     Moved,
 }
 
+/// A turn as `turn_claim` in the database stores it.
+#[derive(Serialize)]
+struct NewTurnRow<'a> {
+    id: Uuid,
+    campaign_id: Uuid,
+    kind: &'static str,
+    status: &'static str,
+    entity_id: Uuid,
+    player_id: Option<Uuid>,
+    action: &'a str,
+    reply_mode: &'static str,
+    on_failure: &'static str,
+    key_id: Option<Uuid>,
+    instance: i64,
+    lease_seconds: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_turn_id: Option<Uuid>,
+    claim: Option<KeyRow<'a>>,
+}
+
+/// The turn's idempotency key, as `turn_claim` stores it.
+#[derive(Serialize)]
+struct KeyRow<'a> {
+    id: Uuid,
+    route: &'a str,
+    key: &'a str,
+    fingerprint: String,
+}
+
 impl NewTurn<'_> {
+    /// The turn as a document for the database functions that begin one.
+    pub fn row(&self) -> Json<impl Serialize> {
+        Json(NewTurnRow {
+            id: self.id,
+            campaign_id: self.campaign,
+            kind: self.kind,
+            status: self.place.status(),
+            entity_id: self.entity,
+            player_id: self.player,
+            action: self.action,
+            reply_mode: self.mode.as_str(),
+            on_failure: self.on_failure.as_str(),
+            key_id: self.key_id,
+            instance: self.instance,
+            lease_seconds: TURN_LEASE_SECONDS,
+            parent_turn_id: self.parent,
+            claim: self.key.map(|key| KeyRow {
+                id: Uuid::now_v7(),
+                route: &key.route,
+                key: &key.key,
+                fingerprint: hex(&key.fingerprint),
+            }),
+        })
+    }
+
     /// How the opening transaction is committed. A client that learns of its turn before the end must find it again even if
     /// PostgreSQL crashes in between. A client that waits for the answer asks again. A waiting turn is on the disk already.
     fn synchronous_commit(&self) -> &'static str {
@@ -144,6 +208,21 @@ pub async fn save_told(pool: &Pool, actor: &Actor, turn: Uuid, live: &Live) {
         Ok(_) => live.saved(items.len()),
         Err(error) => tracing::warn!(turn_id = %turn, %error, "could not save a turn's events"),
     }
+}
+
+/// Corrects how the model of a turn replies.
+///
+/// # Errors
+/// Database errors.
+pub async fn set_reply_mode(pool: &Pool, actor: &Actor, turn: Uuid, mode: ReplyMode) -> Result<()> {
+    let tx = TenantTx::write_lazily(pool, actor).await?;
+    sqlx::query("UPDATE turn SET reply_mode = $3 WHERE tenant_id = $1 AND id = $2")
+        .bind(tx.tenant())
+        .bind(turn)
+        .bind(mode.as_str())
+        .execute(&mut *tx.connection().await)
+        .await?;
+    tx.commit().await
 }
 
 /// Whether somebody asked for the turn to stop, perhaps through another replica.

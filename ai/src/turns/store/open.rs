@@ -4,7 +4,7 @@ use entity::session::Role;
 use sea_orm::ActiveEnum;
 use uuid::Uuid;
 
-use super::{LEASE_SECONDS, NewTurn, Opened, Place, lost};
+use super::{NewTurn, Opened, Place, lost};
 use crate::prompt::assemble::BasePrompt;
 use base::{
     error::{Code, Error, Result},
@@ -12,7 +12,7 @@ use base::{
 };
 use db::{
     pool::Pool,
-    tenancy::{self, Actor, Origin, TenantTx},
+    tenancy::{self, Actor, Origin, TURN_LEASE_SECONDS, TenantTx},
 };
 use edge::{
     caller::Caller,
@@ -23,7 +23,7 @@ use edge::{
     },
 };
 use world::sessions::{
-    facts::{Facts, Held},
+    facts::{CachedFacts, Facts},
     service::Position,
 };
 
@@ -36,26 +36,11 @@ pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &B
     let opened = tenancy::call(
         pool,
         actor,
-        "SELECT CASE WHEN turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19) \
-             THEN set_config('synchronous_commit', $20, true) IS NOT NULL ELSE false END AS runs",
+        "SELECT CASE WHEN turn_open($1, $2, $3, $4, $5) THEN set_config('synchronous_commit', $6, true) IS NOT NULL ELSE false END AS runs",
         |q| {
-            q.bind(new.campaign)
+            q.bind(new.row())
                 .bind(base.head_keys())
                 .bind(base.head_versions().iter().sum::<i64>())
-                .bind(new.id)
-                .bind(new.kind)
-                .bind(new.entity)
-                .bind(new.player)
-                .bind(new.action)
-                .bind(new.mode.as_str())
-                .bind(new.on_failure.as_str())
-                .bind(new.key_id)
-                .bind(new.instance)
-                .bind(LEASE_SECONDS)
-                .bind(Uuid::now_v7())
-                .bind(new.key.map(|k| k.route.as_str()))
-                .bind(new.key.map(|k| k.key.as_str()))
-                .bind(new.key.map(|k| &k.fingerprint[..]))
                 .bind(new.synchronous_commit())
         },
     );
@@ -73,7 +58,7 @@ pub async fn open_session(
     campaign: &Ref,
     role: Option<Role>,
     new: &NewTurn<'_>,
-    held: Held<'_>,
+    held: CachedFacts<'_>,
 ) -> Result<Option<Facts>> {
     let (named, slug) = match campaign {
         Ref::Id(id) => (Some(*id), None),
@@ -83,25 +68,16 @@ pub async fn open_session(
     let opened = tenancy::call_optional(
         pool,
         &actor,
-        "SELECT o.campaign, o.upto_seq, o.upto_event, set_config('synchronous_commit', $21, true), f.* FROM session_turn_open($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, \
-             $15, $16, $17, $18) o CROSS JOIN LATERAL session_facts($1, o.campaign, $6, $7, $19, $20) f",
+        "SELECT o.campaign, o.upto_seq, o.upto_event, set_config('synchronous_commit', $11, true), f.* \
+         FROM session_turn_open($1, $2, $3, $4, $5, $6, $7) o \
+         CROSS JOIN LATERAL session_facts($1, o.campaign, $8, $6, $9, $10) f",
         |q| {
             q.bind(named)
                 .bind(slug)
                 .bind(caller.campaign)
-                .bind(new.entity)
                 .bind(role.as_ref().map(ActiveEnum::to_value))
-                .bind(new.id)
-                .bind(new.action)
-                .bind(new.mode.as_str())
-                .bind(new.on_failure.as_str())
-                .bind(new.key_id)
-                .bind(new.instance)
-                .bind(LEASE_SECONDS)
-                .bind(Uuid::now_v7())
-                .bind(new.key.map(|k| k.route.as_str()))
-                .bind(new.key.map(|k| k.key.as_str()))
-                .bind(new.key.map(|k| &k.fingerprint[..]))
+                .bind(new.row())
+                .bind(new.entity)
                 .bind(held.campaign)
                 .bind(held.heads)
                 .bind(new.synchronous_commit())
@@ -134,78 +110,37 @@ async fn open_in(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     if let Place::Queued(turn) = new.place {
         return next_in_line(tx, new, turn).await;
     }
-    let Some(key) = new.key else { return insert(tx, new).await };
-    let claimed = sqlx::query(
-        "WITH claim AS (INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state, turn_id) \
-           VALUES ($1, $2, $3, $4, $5, 'running', $6) ON CONFLICT (tenant_id, route, key) DO NOTHING RETURNING turn_id) \
-         INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
-                           key_id, instance, lease_until) \
-         SELECT $1, turn_id, $7, $8, $18, $9, $10, $11, $12, $13, $14, $15, now() + $16 * interval '1 second' FROM claim \
-         RETURNING head_now($1, $7, $17) AS talk",
-    )
-    .bind(tx.tenant())
-    .bind(Uuid::now_v7())
-    .bind(&key.key)
-    .bind(&key.route)
-    .bind(&key.fingerprint)
-    .bind(new.id)
-    .bind(new.campaign)
-    .bind(new.kind)
-    .bind(new.entity)
-    .bind(new.player)
-    .bind(new.action)
-    .bind(new.mode.as_str())
-    .bind(new.on_failure.as_str())
-    .bind(new.key_id)
-    .bind(new.instance)
-    .bind(LEASE_SECONDS)
-    .bind(new.talk_head())
-    .bind(new.place.status())
-    .fetch_optional(&mut *tx.connection().await)
-    .await?;
-    match claimed {
-        Some(row) => new.placed(new.id, &row),
-        None => reopen(tx, new, key).await,
+    if let Some(opened) = insert(tx, new).await? {
+        return Ok(opened);
     }
+    let key = new.key.ok_or_else(|| Error::internal("a turn without a key was refused"))?;
+    reopen(tx, new, key).await
 }
 
-async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
-    let row = sqlx::query(
-        "INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, \
-                           key_id, instance, lease_until) \
-         VALUES ($1, $2, $3, $4, $14, $5, $6, $7, $8, $9, $10, $11, now() + $12 * interval '1 second') \
-         RETURNING head_now($1, $3, $13) AS talk",
-    )
-    .bind(tx.tenant())
-    .bind(new.id)
-    .bind(new.campaign)
-    .bind(new.kind)
-    .bind(new.entity)
-    .bind(new.player)
-    .bind(new.action)
-    .bind(new.mode.as_str())
-    .bind(new.on_failure.as_str())
-    .bind(new.key_id)
-    .bind(new.instance)
-    .bind(LEASE_SECONDS)
-    .bind(new.talk_head())
-    .bind(new.place.status())
-    .fetch_one(&mut *tx.connection().await)
-    .await?;
-    new.placed(new.id, &row)
+/// Stores the turn and claims its key. None if the key was used before. The conversation's version is read afterwards, because the
+/// turn may have waited for its place.
+async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Option<Opened>> {
+    let row = sqlx::query("SELECT is_new, head_now($1, $3, $4) AS talk FROM turn_claim($1, $2) AS is_new")
+        .bind(tx.tenant())
+        .bind(new.row())
+        .bind(new.campaign)
+        .bind(new.talk_head())
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    if row.read("is_new")? { new.placed(new.id, &row).map(Some) } else { Ok(None) }
 }
 
-/// A waiting turn takes its place.
+/// A waiting turn takes its place. Another attempt at an answer has it already.
 async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Opened> {
     let begun = sqlx::query(
         "UPDATE turn SET status = 'running', lease_until = now() + $4 * interval '1 second' \
-         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status = 'queued' AND NOT cancel_requested AND revert_as IS NULL \
+         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status IN ('queued', 'running') AND NOT cancel_requested AND revert_as IS NULL \
          RETURNING head_now($1, $5, $6) AS talk",
     )
     .bind(tx.tenant())
     .bind(turn)
     .bind(new.instance)
-    .bind(LEASE_SECONDS)
+    .bind(TURN_LEASE_SECONDS)
     .bind(new.campaign)
     .bind(new.talk_head())
     .fetch_optional(&mut *tx.connection().await)
@@ -264,7 +199,7 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     .bind(&key.key)
     .bind(turn)
     .bind(new.instance)
-    .bind(LEASE_SECONDS)
+    .bind(TURN_LEASE_SECONDS)
     .bind(new.campaign)
     .bind(new.talk_head())
     .bind(new.place.status())
@@ -277,7 +212,8 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
             }
             new.placed(turn, &row)
         }
-        None => insert(tx, &NewTurn { id: turn, key: None, ..*new }).await,
+        // The turn was pruned.
+        None => insert(tx, &NewTurn { id: turn, key: None, ..*new }).await?.ok_or_else(in_flight),
     }
 }
 
@@ -291,7 +227,7 @@ pub async fn tell(tx: &TenantTx, turn: Uuid, facts: &Facts) -> Result<()> {
         .bind(turn)
         .bind(facts.standing.now.seq)
         .bind(facts.standing.now.event)
-        .bind(facts.playing.told_as())
+        .bind(facts.playing.conversation_key())
         .execute(&mut *tx.connection().await)
         .await?;
     Ok(())

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
-use super::LEASE_SECONDS;
 use base::{
     error::{Code, Error, Result},
     metrics,
@@ -20,7 +19,7 @@ use base::{
 };
 use db::{
     pool::Pool,
-    tenancy::{Actor, Origin, TenantTx},
+    tenancy::{Actor, Origin, TURN_LEASE_SECONDS, TenantTx},
 };
 use world::encounters;
 
@@ -166,7 +165,7 @@ impl<'a> Worker<'a> {
             Err(error) => error,
         };
         metrics::REVERT_STEPS.with_label_values(&["failed"]).inc();
-        tracing::warn!(turn_id = %self.turn, error = %told(&error), "could not revert more of a turn; trying again later");
+        tracing::warn!(turn_id = %self.turn, error = %error_for_operator(&error), "could not revert more of a turn; trying again later");
         if let Err(error) = self.put_off(&error).await {
             tracing::warn!(turn_id = %self.turn, %error, "could not store that reverting a turn failed");
         }
@@ -211,7 +210,7 @@ impl<'a> Worker<'a> {
         .bind(tx.tenant())
         .bind(self.turn)
         .bind(self.instance)
-        .bind(LEASE_SECONDS)
+        .bind(TURN_LEASE_SECONDS)
         .bind(stopped())
         .bind(CAREFUL_AFTER)
         .bind(is_done)
@@ -237,7 +236,7 @@ impl<'a> Worker<'a> {
             .bind(tx.tenant())
             .bind(self.turn)
             .bind(self.instance)
-            .bind(told(error))
+            .bind(error_for_operator(error))
             .bind(i32::from(is_of_a_row(error)))
             .bind(stopped())
             .execute(&mut *tx.connection().await)
@@ -289,7 +288,7 @@ pub(super) fn stopped() -> Value {
 }
 
 /// An error as an operator reads it.
-fn told(error: &Error) -> String {
+fn error_for_operator(error: &Error) -> String {
     let text = error.cause().map_or_else(|| error.to_string(), ToString::to_string);
     text.chars().take(ERROR_CHARS_MAX).collect()
 }

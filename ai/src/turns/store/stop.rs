@@ -3,14 +3,11 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{
-    LEASE_SECONDS,
-    revert::{CAREFUL_AFTER, Pace, ROWS_AT_FIRST, Worker, end, is_of_a_row, leave, revert, stopped},
-};
+use super::revert::{CAREFUL_AFTER, Pace, ROWS_AT_FIRST, Worker, end, is_of_a_row, leave, revert, stopped};
 use base::{error::Result, stored::Columns};
 use db::{
     pool::Pool,
-    tenancy::{Origin, TenantTx},
+    tenancy::{Origin, TURN_LEASE_SECONDS, TenantTx},
 };
 
 /// A turn whose revert an operator ended.
@@ -72,7 +69,7 @@ impl Worker<'_> {
         .bind(tx.tenant())
         .bind(self.turn)
         .bind(self.instance)
-        .bind(LEASE_SECONDS)
+        .bind(TURN_LEASE_SECONDS)
         .bind(stopped())
         .fetch_optional(&mut *tx.connection().await)
         .await?;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{
     NewTurn,
-    end::{self, Ended, Failure, Said},
+    end::{self, Ended, Failure},
 };
 use crate::tools::Rest;
 use base::error::Result;
@@ -18,21 +18,12 @@ use db::{
 };
 use world::{dice::ahead::settled, messages::service::NewMessage};
 
-/// Ends a turn with two messages: a player's and the answer.
-///
-/// # Errors
-/// `conflict` if the turn was cancelled or taken over meanwhile; `unavailable`.
-pub async fn finish(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &Ended<'_>, said: &Said<'_>) -> Result<()> {
-    let ending = Ending { pool, actor, new, ended };
-    ending.written(async || end::finish(pool, actor, new, ended, Some(said)).await).await
-}
-
-/// Ends a turn with other messages or none, and with the rest of its work.
+/// Ends a turn with its messages, if any, and with the rest of its work.
 ///
 /// # Errors
 /// `conflict` if the turn is no longer this server's. If the work has to be done again, a temporary error
 /// ([`base::error::Error::is_transient`], [`base::error::Error::is_outage`]).
-pub async fn finish_saying(
+pub async fn finish(
     pool: &Pool,
     actor: &Actor,
     new: &NewTurn<'_>,
@@ -43,7 +34,8 @@ pub async fn finish_saying(
     let ending = Ending { pool, actor, new, ended };
     let Some(tx) = begun else {
         let claimed = claim.as_ref();
-        let done = ending.written(async || end::finish_saying(pool, actor, new, ended, messages, claimed).await).await;
+        let done =
+            ending.send_until_stored(async || end::finish(pool, actor, new, ended, messages, claimed).await).await;
         return settled(claim, done);
     };
     match end::finish_in(tx, actor, new, ended, messages).await {
@@ -63,7 +55,7 @@ pub async fn finish_saying(
 /// # Errors
 /// Database errors. Then the sweeper does it later.
 pub async fn fail(pool: &Pool, actor: &Actor, turn: Uuid, instance: i64, failure: &Failure<'_>) -> Result<bool> {
-    let patience = if failure.usage.llm_calls > 0 { PAID } else { BRIEF };
+    let patience = if failure.calls.is_empty() { BRIEF } else { PAID };
     // A turn that has ended is not changed, so a second attempt does no harm.
     repeat(patience, async || end::fail(pool, actor, turn, instance, failure).await.map_err(|e| e.settled())).await
 }
@@ -77,7 +69,7 @@ struct Ending<'a> {
 
 impl Ending<'_> {
     /// Sends the end of the turn until it is stored.
-    async fn written(&self, send: impl AsyncFn() -> Result<()>) -> Result<()> {
+    async fn send_until_stored(&self, send: impl AsyncFn() -> Result<()>) -> Result<()> {
         let mut tries = Tries::with(PAID);
         loop {
             let mut error = match send().await {
@@ -92,7 +84,7 @@ impl Ending<'_> {
             }
             // If somebody else rolled these dice meanwhile, trying again does not help.
             let is_rolled_by_another = error.sqlstate().is_some_and(|state| state == "40001");
-            if is_rolled_by_another || !tries.again(&error).await {
+            if is_rolled_by_another || !tries.wait_to_retry(&error).await {
                 return Err(error);
             }
         }

@@ -7,13 +7,16 @@ use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::revert::{Came, ROWS_AT_FIRST, Worker};
-use crate::turns::Running;
+use crate::turns::{again, running::Running};
 use base::{
     error::{Code, Error, Result},
     metrics,
     stored::Columns,
 };
-use db::{pool::Pool, tenancy::TenantTx};
+use db::{
+    pool::Pool,
+    tenancy::{Actor, TenantTx},
+};
 
 /// The most turns per round, and how long to work on each.
 const ORPHANS_AT_ONCE: i32 = 50;
@@ -52,6 +55,16 @@ pub async fn sweep(pool: &Pool, running: &Running) -> Result<Swept> {
             }
             Came::More => swept.more = true,
             Came::PutOff | Came::Lost => {}
+        }
+    }
+    let waiting = sqlx::query("SELECT tenant_id, turn_id FROM turns_awaiting($1)")
+        .bind(ORPHANS_AT_ONCE)
+        .fetch_all(&mut *pool.acquire().await?)
+        .await?;
+    for row in &waiting {
+        let (tenant, turn) = ids(row)?;
+        if let Err(error) = again::settle(pool, &Actor::system(tenant), turn).await {
+            tracing::warn!(turn_id = %turn, %error, "could not apply a turn again whose other attempt failed; trying again later");
         }
     }
     // There may be others, now that some are done.

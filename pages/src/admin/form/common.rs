@@ -21,3 +21,23 @@ pub const EXTENSIONS: Field = Field::new("/extensions", "Extensions", Kind::Json
 /// Fields that only other programs use.
 pub const OTHER_PROGRAMS: Group =
     Group { title: "For other programs", is_folded: true, fields: &[EXTERNAL_REF, EXTENSIONS] };
+
+/// What an author tells the model about an NPC or owner.
+pub const GUIDANCE: Group = Group {
+    title: "Instructions, greetings and examples",
+    is_folded: true,
+    fields: &[
+        Field::new("/instructions", "Instructions", Kind::Text { rows: 5 })
+            .hint("How the model should play this character. The campaign's instructions apply too. Write {{original}} where they should stand."),
+        Field::new("/scenario", "Scenario", Kind::Text { rows: 3 }).hint("The situation in which the character talks to players."),
+        Field::new("/example_dialogue", "Example dialogue", Kind::Text { rows: 5 })
+            .hint("Sample lines that show how the character speaks. Write {{char}} for its name and {{user}} for the name of the player's character."),
+        Field::new("/greetings", "Greetings", Kind::Parts { rows: 4 })
+            .hint("First lines with which the character can begin a conversation. Put a line with --- between two greetings."),
+        Field::new("/post_history_instructions", "Instructions after the conversation", Kind::Text { rows: 3 })
+            .hint("The last thing that the model reads before it answers."),
+        Field::new("/authors_note/text", "Author's note", Kind::Text { rows: 3 }).hint("The model reads this reminder in the middle of the conversation, in every turn."),
+        Field::new("/authors_note/depth", "Depth of the note", Kind::Number)
+            .hint("The number of messages between the note and the end of the conversation. 0 puts the note at the end. An empty field means 4."),
+    ],
+};

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-pub use common::{EXTENSIONS, EXTERNAL_REF, OTHER_PROGRAMS, SIZES};
+pub use common::{EXTENSIONS, EXTERNAL_REF, GUIDANCE, OTHER_PROGRAMS, SIZES};
 pub use view::FormView;
 
 use super::{submitted::Submitted, words};
@@ -38,6 +38,8 @@ pub enum Kind {
     Choice(&'static [(&'static str, &'static str)]),
     /// A list of texts, one per line.
     Words,
+    /// A list of longer texts, with a line `---` between them.
+    Parts { rows: u8 },
     /// A box to tick.
     Tick,
     /// JSON, for values with too many parts to have their own fields.
@@ -111,8 +113,11 @@ impl Field {
             (Kind::Json { .. }, value) => serde_json::to_string_pretty(value).unwrap_or_default(),
             (Kind::Tick, Value::Bool(is_set)) => if *is_set { "true" } else { "" }.to_owned(),
             (Kind::Words, Value::Array(items)) => words::lines(items),
+            (Kind::Parts { .. }, Value::Array(items)) => {
+                items.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(BETWEEN_PARTS)
+            }
             (Kind::Tools(kind), Value::Array(items)) => tools::text_of(kind, items),
-            (_, other) => words::shown(other),
+            (_, other) => words::display_text(other),
         }
     }
 
@@ -135,11 +140,22 @@ impl Field {
                 number.ok().filter(|n| !n.is_null()).ok_or_else(|| "Write a number.".to_owned())
             }
             Kind::Words => Ok(words::of_lines(trimmed).map(Value::from).collect()),
+            Kind::Parts { .. } => Ok(parts(trimmed).map(Value::from).collect()),
             Kind::Json { .. } => json::parse(trimmed).map_err(|e| format!("This is not JSON: {e}.")),
             Kind::Text { .. } => Ok(text.into()),
             _ => Ok(trimmed.into()),
         }
     }
+}
+
+/// What stands between the texts of a [`Kind::Parts`].
+const BETWEEN_PARTS: &str = "\n---\n";
+
+/// The texts between lines of `---`, without empty ones. Browsers end lines with `\r\n`.
+fn parts(text: &str) -> impl Iterator<Item = String> {
+    let plain = text.replace("\r\n", "\n");
+    let parts: Vec<String> = plain.split(BETWEEN_PARTS).map(|part| part.trim().to_owned()).collect();
+    parts.into_iter().filter(|part| !part.is_empty())
 }
 
 /// Fields that belong together.

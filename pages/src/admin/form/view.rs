@@ -70,7 +70,7 @@ impl FieldView {
     #[must_use]
     pub fn rows(&self) -> u8 {
         match self.kind {
-            Kind::Text { rows } | Kind::Json { rows } => rows,
+            Kind::Text { rows } | Kind::Json { rows } | Kind::Parts { rows } => rows,
             Kind::Words | Kind::Tools(_) => 3,
             _ => 1,
         }
@@ -95,7 +95,7 @@ impl FieldView {
     /// Whether the field has several lines.
     #[must_use]
     pub fn is_area(&self) -> bool {
-        matches!(self.kind, Kind::Text { .. } | Kind::Json { .. } | Kind::Words)
+        matches!(self.kind, Kind::Text { .. } | Kind::Json { .. } | Kind::Words | Kind::Parts { .. })
     }
 
     /// Whether the field is as wide as the form, because its lines are long.
@@ -170,7 +170,7 @@ impl FormView {
     #[must_use]
     pub fn of_row(groups: &'static [Group], row: &Value, is_read_only: bool) -> Self {
         let stored = texts_of(groups, row);
-        Self::new(groups, &stored, &Errors::default(), None, is_read_only).shown_with(&stored)
+        Self::new(groups, &stored, &Errors::default(), None, is_read_only).with_stored(&stored)
     }
 
     /// A submitted form for a row. Fields that were not sent show the stored values. With `theirs`, fields that differ
@@ -180,10 +180,10 @@ impl FormView {
         let stored = texts_of(groups, row);
         let mut texts = stored.clone();
         texts.extend(sent.clone());
-        Self::new(groups, &texts, errors, theirs.then_some(&stored), false).shown_with(&stored)
+        Self::new(groups, &texts, errors, theirs.then_some(&stored), false).with_stored(&stored)
     }
 
-    fn shown_with(mut self, stored: &Texts) -> Self {
+    fn with_stored(mut self, stored: &Texts) -> Self {
         for group in &mut self.groups {
             for (view, field) in group.fields.iter_mut().zip(group.of) {
                 view.was = field.is_moving.then(|| stored.get(&view.name).cloned().unwrap_or_default());

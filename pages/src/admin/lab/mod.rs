@@ -9,21 +9,32 @@ mod why;
 use actix_web::HttpResponse;
 use askama::Template;
 use entity::{npc, owner};
+use url::form_urlencoded;
 use uuid::Uuid;
 
 pub use draft::compare;
 
 use self::{draft::Draft, past::Past, why::View};
 use super::{Frame, InCampaign, Tab, query::given, submitted::Submitted};
-use crate::shown;
+use crate::render_blocks;
 use ai::{
     tools::remembers,
-    turns::lab::{self, Question, Said, Subject},
+    turns::{
+        clean::Removed,
+        lab::{self, Question, Side, Subject, Trial},
+    },
 };
-use base::error::{Code, Error, Result};
+use base::{
+    error::{Code, Error, Result},
+    json,
+};
 use edge::{
     caller::Scope,
-    http::{paging::Page, resource},
+    http::{
+        paging::{NoFilter, Page},
+        resource,
+    },
+    model_profiles::service as profiles,
 };
 use entity::kind::EntityKind;
 use world::{
@@ -60,10 +71,14 @@ struct LabPage {
     problem: Option<String>,
     view: Option<View>,
     past: Option<Past>,
-    said: Option<Spoken>,
+    said: Vec<Spoken>,
+    /// The tenant's model profiles, and whether each is asked.
+    profiles: Vec<(String, bool)>,
+    /// Where to read the request as JSON.
+    request_path: String,
     draft: Option<Draft>,
 }
-shown!(LabPage: as_main, "why" => as_why);
+render_blocks!(LabPage: as_main, "why" => as_why);
 
 /// What the user chose.
 #[derive(Clone, Default)]
@@ -80,11 +95,19 @@ struct Asked {
     lore: String,
     /// The edit: the fields of its form.
     draft: Vec<(String, String)>,
+    /// The profiles to ask; none of them is the usual model.
+    profiles: Vec<String>,
+    /// Parameters to try, as JSON.
+    parameters: String,
 }
 
 struct Spoken {
+    /// The profile's slug; empty for the usual model.
+    profile: String,
+    problem: Option<String>,
     model: String,
     text: String,
+    removed: Vec<Removed>,
     calls: Vec<(String, String)>,
     parse_error: Option<String>,
     tokens: u64,
@@ -98,7 +121,25 @@ impl Asked {
     }
 
     fn of_form(form: &Submitted) -> Self {
-        Self::of(|name| form.text(name).to_owned())
+        let profiles = form.all("profile").map(ToOwned::to_owned).collect();
+        let parameters = form.text("parameters").to_owned();
+        Self { profiles, parameters, ..Self::of(|name| form.text(name).to_owned()) }
+    }
+
+    /// Whether the usual model is asked too.
+    fn asks_usual(&self) -> bool {
+        self.profiles.iter().any(String::is_empty)
+    }
+
+    /// What to ask with.
+    fn trial(&self) -> Result<Trial> {
+        let refused = |why: String| Error::new(Code::ValidationFailed, why);
+        let parameters = match self.parameters.trim() {
+            "" => None,
+            text => Some(json::parse(text).map_err(|e| refused(format!("The parameters are not JSON: {e}.")))?),
+        };
+        let profiles = self.profiles.iter().map(|slug| Some(slug.clone()).filter(|slug| !slug.is_empty())).collect();
+        Ok(Trial { profiles, parameters })
     }
 
     fn of(text: impl Fn(&str) -> String) -> Self {
@@ -110,6 +151,8 @@ impl Asked {
             turn: text("turn"),
             lore: text("lore"),
             draft: Vec::new(),
+            profiles: Vec::new(),
+            parameters: String::new(),
         }
     }
 
@@ -157,6 +200,10 @@ async fn page_of(at: &InCampaign, mut asked: Asked) -> Result<LabPage> {
     let players: Vec<Choice> = players.items.into_iter().map(|c| (c.slug, c.name)).collect();
     let sessions: Vec<Choice> =
         sessions.items.into_iter().map(|s| (format!("session:{}", s.id.0), s.client_id.clone())).collect();
+    let known = profiles::list(&at.app, &tx, &Page::<NoFilter>::parse("limit=100")?).await?;
+    let is_asked = |slug: &String| asked.profiles.contains(slug);
+    let profiles = known.items.into_iter().map(|profile| (is_asked(&profile.slug), profile.slug));
+    let profiles = profiles.map(|(is_asked, slug)| (slug, is_asked)).collect();
     if asked.entity.is_empty() {
         asked.entity =
             npcs.iter().chain(&owners).chain(&sessions).map(|(value, _)| value.clone()).next().unwrap_or_default();
@@ -164,6 +211,10 @@ async fn page_of(at: &InCampaign, mut asked: Asked) -> Result<LabPage> {
     if asked.player.is_empty() {
         asked.player = players.first().map(|(value, _)| value.clone()).unwrap_or_default();
     }
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs([("entity", &asked.entity), ("player", &asked.player), ("action", &asked.action)])
+        .finish();
+    let request_path = at.url(&format!("lab/request.json?{query}"));
     Ok(LabPage {
         forgets: forgetful.into_iter().find(|(value, _)| *value == asked.entity).map(|(_, path)| path),
         no_player: players.is_empty().then(|| at.url("characters/new")),
@@ -180,7 +231,9 @@ async fn page_of(at: &InCampaign, mut asked: Asked) -> Result<LabPage> {
         problem: None,
         view: None,
         past: None,
-        said: None,
+        said: Vec::new(),
+        profiles,
+        request_path,
         draft: None,
     })
 }
@@ -203,12 +256,7 @@ fn mendable(error: Error) -> Result<String> {
 }
 
 fn question<'a>(at: &'a InCampaign, asked: &'a Asked, subject: &'a Subject) -> Question<'a> {
-    Question {
-        campaign: &at.campaign.slug,
-        subject,
-        action: &asked.action,
-        mode: at.app.llm.reply_mode(&at.caller.tenant),
-    }
+    Question { campaign: &at.campaign.slug, subject, action: &asked.action, mode: None }
 }
 
 /// GET of the prompt: `?entity=&player=&action=`, or `?turn=`. `&find=` filters its entries.
@@ -216,7 +264,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let mut asked = Asked::of_query(&at);
     if !asked.turn.is_empty() {
         let find = asked.find;
-        asked = Asked { find, ..past::asked(&at, &asked.turn).await? };
+        asked = Asked { find, ..past::request_of_turn(&at, &asked.turn).await? };
     }
     let is_chosen = !asked.entity.is_empty();
     let mut page = page_of(&at, asked).await?;
@@ -249,23 +297,53 @@ pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
     look(&at, &mut page).await?;
     if page.problem.is_none() {
         let subject = page.asked.subject()?;
-        match lab::rehearse(&at.app.turn(), &at.caller, &question(&at, &page.asked, &subject)).await {
-            Ok(said) => page.said = Some(spoken(said)),
+        let asked = async {
+            let trial = page.asked.trial()?;
+            lab::rehearse(&at.app.turn(), &at.caller, &question(&at, &page.asked, &subject), &trial).await
+        };
+        match asked.await {
+            Ok(sides) => page.said = sides.into_iter().map(spoken).collect(),
             Err(error) => page.problem = Some(mendable(error)?),
         }
     }
     if page.problem.is_some() { at.show_again(&page) } else { at.show(&page) }
 }
 
-fn spoken(said: Said) -> Spoken {
-    Spoken {
-        model: said.model,
-        text: said.text,
-        calls: said.calls,
-        parse_error: said.parse_error,
-        tokens: said.usage.prompt_tokens + said.usage.completion_tokens,
-        cost: said.cost_micros.map(super::turn::cost),
-        seconds: format!("{}.{:02}", said.milliseconds / 1000, said.milliseconds % 1000 / 10),
+/// The request to the usual model as JSON, to be copied.
+pub async fn request(at: InCampaign) -> Result<HttpResponse> {
+    let asked = Asked::of_query(&at);
+    let subject = asked.subject()?;
+    let body = lab::request_body(&at.app.turn(), &at.caller, &question(&at, &asked, &subject), None).await?;
+    Ok(HttpResponse::Ok().content_type("application/json").body(body))
+}
+
+fn spoken(side: Side) -> Spoken {
+    let profile = side.profile.unwrap_or_default();
+    match side.answer {
+        Ok(said) => Spoken {
+            profile,
+            problem: None,
+            model: said.model,
+            text: said.text,
+            removed: said.removed,
+            calls: said.calls,
+            parse_error: said.parse_error,
+            tokens: said.usage.prompt_tokens + said.usage.completion_tokens,
+            cost: said.cost_micros.map(super::turn::cost),
+            seconds: format!("{}.{:02}", said.milliseconds / 1000, said.milliseconds % 1000 / 10),
+        },
+        Err(why) => Spoken {
+            profile,
+            problem: Some(why),
+            model: String::new(),
+            text: String::new(),
+            removed: Vec::new(),
+            calls: Vec::new(),
+            parse_error: None,
+            tokens: 0,
+            cost: None,
+            seconds: String::new(),
+        },
     }
 }
 
@@ -280,7 +358,7 @@ pub async fn take(at: InCampaign) -> Result<HttpResponse> {
         Err(error) => Err(error),
     };
     match started {
-        Ok(turn) => Ok(at.done(&at.url(&format!("turns/{turn}")), "The turn has started.")),
+        Ok(turn) => Ok(at.redirect(&at.url(&format!("turns/{turn}")), "The turn has started.")),
         Err(error) => {
             let problem = mendable(error)?;
             let mut page = page_of(&at, asked).await?;

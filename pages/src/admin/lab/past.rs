@@ -44,7 +44,7 @@ pub struct Section {
 ///
 /// # Errors
 /// `not_found`.
-pub async fn asked(at: &InCampaign, turn: &str) -> Result<Asked> {
+pub async fn request_of_turn(at: &InCampaign, turn: &str) -> Result<Asked> {
     let tx = at.read().await?;
     let id = Uuid::try_parse(turn).map_err(|_| Error::not_found("turn"))?;
     let none = Asked { turn: turn.to_owned(), ..Asked::default() };

@@ -7,7 +7,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::super::{InCampaign, lore::reason_in_words};
-use ai::prompt::{LoreDecision, lore::finds, preview::Preview};
+use ai::prompt::{LoreDecision, LoreReason, lore::finds, preview::Preview};
 use base::error::Result;
 use edge::http::{paging::Page, resource};
 use world::lore::{
@@ -31,15 +31,15 @@ pub struct View {
     /// The search text for the entries; empty for all of them.
     pub find: String,
     /// The entries that are in, then those that were held back; or the entries that were found.
-    pub near: Vec<Entry>,
+    pub near: Vec<ExplainedEntry>,
     pub near_more: usize,
     /// The entries that are out and were not held back.
-    pub far: Vec<Entry>,
+    pub far: Vec<ExplainedEntry>,
     pub far_more: usize,
 }
 
 /// An entry, and why it is in or out.
-pub struct Entry {
+pub struct ExplainedEntry {
     pub id: Uuid,
     pub title: String,
     pub is_in: bool,
@@ -56,8 +56,16 @@ pub struct Part {
     pub tokens: u32,
     /// The percentage of all tokens.
     pub percent: u32,
+    /// Where its part of the bar begins and how wide it is, in percent with two decimals.
+    pub begins: String,
+    pub width: String,
     pub text: String,
     pub cut: String,
+}
+
+/// A number of hundredths, as SVG reads it.
+fn hundredths(number: u64) -> String {
+    format!("{}.{:02}", number / 100, number % 100)
 }
 
 /// A section's name in words.
@@ -72,14 +80,18 @@ pub fn words(name: &str) -> String {
 /// Database errors.
 pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -> Result<View> {
     let total = preview.total_tokens.max(1);
+    let mut before = 0u64;
     let lore = preview.lore;
     let inside = lore.iter().filter(|entry| entry.included).count();
-    let woken = lore.iter().filter(|entry| entry.included && entry.reason.starts_with("keyword")).count();
+    let woken = lore.iter().filter(|entry| is_woken(&entry.reason)).count();
     let outside = lore.len() - inside;
-    let (mut near, mut far): (Vec<_>, Vec<_>) =
-        if find.is_empty() { lore.into_iter().partition(is_near) } else { (found(at, lore, find).await?, Vec::new()) };
+    let (mut near, mut far): (Vec<_>, Vec<_>) = if find.is_empty() {
+        lore.into_iter().partition(is_near)
+    } else {
+        (search_entries(at, lore, find).await?, Vec::new())
+    };
     near.sort_by_key(|entry| !entry.included);
-    far.sort_by_key(|entry| entry.reason.starts_with("scope"));
+    far.sort_by_key(|entry| matches!(entry.reason, LoreReason::OtherScope(_)));
     let more = |list: &[LoreDecision]| list.len().saturating_sub(ENTRIES_SHOWN);
     let (near_more, far_more) = (more(&near), more(&far));
     near.truncate(ENTRIES_SHOWN);
@@ -107,6 +119,12 @@ pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -
                 name: words(s.name),
                 tokens: s.tokens,
                 percent: s.tokens.saturating_mul(100) / total,
+                begins: hundredths({
+                    let begins = before;
+                    before += u64::from(s.tokens);
+                    begins * 10_000 / u64::from(total)
+                }),
+                width: hundredths(u64::from(s.tokens) * 10_000 / u64::from(total)),
                 text: s.text,
                 cut: s.cut,
             })
@@ -119,13 +137,22 @@ pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -
     })
 }
 
+/// Whether a keyword brought the entry in.
+fn is_woken(reason: &LoreReason) -> bool {
+    matches!(reason, LoreReason::Keyword(_) | LoreReason::KeywordEarlier)
+}
+
 /// Whether an entry is in, or was held back by its secondary keywords, its secrecy or the budget.
 fn is_near(entry: &LoreDecision) -> bool {
-    entry.included || ["secret", "budget", "keyword: a key was met"].iter().any(|near| entry.reason.starts_with(near))
+    let is_far = matches!(
+        entry.reason,
+        LoreReason::NoKeyword | LoreReason::OtherScope(_) | LoreReason::Disabled | LoreReason::Unknown(_)
+    );
+    entry.included || !is_far
 }
 
 /// The entries that a search of the lore finds.
-async fn found(at: &InCampaign, lore: Vec<LoreDecision>, find: &str) -> Result<Vec<LoreDecision>> {
+async fn search_entries(at: &InCampaign, lore: Vec<LoreDecision>, find: &str) -> Result<Vec<LoreDecision>> {
     let query = url::form_urlencoded::Serializer::new(String::new())
         .extend_pairs([("q", find), ("sort", "name"), ("limit", "200")])
         .finish();
@@ -136,7 +163,7 @@ async fn found(at: &InCampaign, lore: Vec<LoreDecision>, find: &str) -> Result<V
     Ok(found.items.iter().filter_map(|entry| by_id.remove(&entry.id.0)).collect())
 }
 
-fn entry(decision: LoreDecision, waking: &mut HashMap<Uuid, Waking>, action: &str) -> Entry {
+fn entry(decision: LoreDecision, waking: &mut HashMap<Uuid, Waking>, action: &str) -> ExplainedEntry {
     let marked = |key: String| {
         let is_found = finds(action, key.trim().to_lowercase().as_str());
         (key, is_found)
@@ -145,7 +172,7 @@ fn entry(decision: LoreDecision, waking: &mut HashMap<Uuid, Waking>, action: &st
         None => (decision.slug, Vec::new(), String::new()),
         Some(its) => (its.title, its.keys, further(&its.logic, &its.secondary_keys)),
     };
-    Entry {
+    ExplainedEntry {
         id: decision.id,
         title,
         is_in: decision.included,

@@ -24,7 +24,7 @@ use crate::{
         words,
         world_form::{form_id, once},
     },
-    shown,
+    render_blocks,
 };
 use base::error::{Code, Error, FieldError, Result};
 use db::tenancy::{Origin, TenantTx};
@@ -71,7 +71,7 @@ struct BulkPage {
     problems: Vec<String>,
     steps: Vec<StepView>,
 }
-shown!(BulkPage: as_main, "preview" => as_preview);
+render_blocks!(BulkPage: as_main, "preview" => as_preview);
 
 /// The submitted form.
 #[derive(Default)]
@@ -258,7 +258,7 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
         Err(error) => Err(error),
     };
     match report {
-        Ok(Edited::Done(step, message)) => Ok(at.done(&format!("{}/{step}", at.url("lore/bulk")), &message)),
+        Ok(Edited::Done(step, message)) => Ok(at.redirect(&format!("{}/{step}", at.url("lore/bulk")), &message)),
         Ok(Edited::Seen { report, is_other }) => {
             let mut page = bulk_page(&at, Chosen { ids, filters, all }, Sent(form.clone())).await?;
             if is_run && !is_other {
@@ -326,17 +326,17 @@ fn problems(error: &Error) -> Vec<String> {
         return vec![error.detail.clone()];
     }
     let place = |pointer: &str| pointer.trim_start_matches('/').replace("changes/", "").replace('/', ", ");
-    error.errors.iter().map(|e| format!("{}: {}", place(&e.pointer), said(&e.message))).collect()
+    error.errors.iter().map(|e| format!("{}: {}", place(&e.pointer), in_form_words(&e.message))).collect()
 }
 
 /// The text of a rule with the form's names for its fields.
-fn said(message: &str) -> String {
+fn in_form_words(message: &str) -> String {
     message.replace("an associated_id", "a name").replace("no associated_id", "no name")
 }
 
 fn preview_view(at: &InCampaign, report: BulkReport) -> PreviewView {
     let list = at.url("lore");
-    let text = |value: Option<&Value>| value.map(words::shown).unwrap_or_default();
+    let text = |value: Option<&Value>| value.map(words::display_text).unwrap_or_default();
     let entries: Vec<EntryView> = report
         .entries
         .iter()
@@ -365,7 +365,7 @@ fn wrong_in_words(report: &BulkReport, error: &FieldError) -> String {
     let (slug, column) = error.pointer.trim_start_matches('/').split_once('/').unwrap_or((&error.pointer, ""));
     let title = report.entries.iter().find(|entry| entry.slug == slug).map_or(slug, |entry| entry.title.as_str());
     let label = if column == "associated_id" { "which one".to_owned() } else { column.replace('_', " ") };
-    format!("{title}, {label}: {}", said(&error.message))
+    format!("{title}, {label}: {}", in_form_words(&error.message))
 }
 
 /// The difference between two excerpts. If both were cut, differences at their ends are dropped.
@@ -465,7 +465,7 @@ struct StepPage {
     /// Entries that the step renamed and that others still link to by their former titles.
     renamed: Vec<Renamed>,
 }
-shown!(StepPage: as_main);
+render_blocks!(StepPage: as_main);
 
 async fn step_page(at: &InCampaign) -> Result<StepPage> {
     let id: Uuid = at.path("x").parse().map_err(|_| Error::not_found("step"))?;
@@ -525,7 +525,7 @@ async fn renamed(at: &InCampaign, tx: &TenantTx, step: &StepView, touched: &[Tou
 fn entry_touched(list: &str, touched: Touched, differ: Differ) -> EntryView {
     let revision = touched.revision;
     let text = |of: &Option<serde_json::Map<String, Value>>, name: &str| {
-        of.as_ref().and_then(|members| members.get(name)).map(words::shown).unwrap_or_default()
+        of.as_ref().and_then(|members| members.get(name)).map(words::display_text).unwrap_or_default()
     };
     let fields = match revision.op.as_str() {
         "update" => revision
@@ -570,7 +570,7 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
         Ok(undone) => {
             let path = undone.undo_step_id.map_or_else(|| at.url("lore"), |id| format!("{}/{id}", at.url("lore/bulk")));
             let but = if leaves_changed { ", except for entries that were changed since" } else { "" };
-            Ok(at.done(&path, &format!("The edit was undone{but}.")))
+            Ok(at.redirect(&path, &format!("The edit was undone{but}.")))
         }
         Err(error) if error.code == Code::UndoConflict => {
             page.detail = error.detail.clone();

@@ -17,9 +17,9 @@ use crate::{
         markdown, merge,
         query::{encoded, given},
         saving::{Saved, Saving},
-        world_form::{Current, World, form_id, once, whole, written},
+        world_form::{Current, World, form_id, once, save_row, whole},
     },
-    shown,
+    render_blocks,
 };
 use base::{
     clock,
@@ -59,12 +59,12 @@ struct EditPage {
     /// An id for the form, so that a form that is sent twice creates one entry.
     form_id: Option<String>,
     /// More about an entry that exists already.
-    known: Option<Known>,
+    known: Option<ExistingEntry>,
 }
-shown!(EditPage: as_main);
+render_blocks!(EditPage: as_main);
 
 /// What only an existing entry has.
-struct Known {
+struct ExistingEntry {
     id: Uuid,
     path: String,
     slug: String,
@@ -130,18 +130,18 @@ fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) ->
 pub async fn create(at: InCampaign) -> Result<HttpResponse> {
     let texts = settled(form::texts_sent(LoreEntries::GROUPS, &at.form));
     let (form_id, path) = (form_id(&at), at.url("lore"));
-    let again = |errors: &Errors| at.show_again(&new_page(&at, form_id.clone(), &texts, errors));
+    let page_again = |errors: &Errors| at.show_again(&new_page(&at, form_id.clone(), &texts, errors));
     let value = match whole(LoreEntries::GROUPS, &texts, LoreEntries::blank()) {
         Ok(value) => value,
-        Err(errors) => return again(&errors),
+        Err(errors) => return page_again(&errors),
     };
     let made = async {
         let body = Body { value: typed(value)?, idempotency: once(&at, &form_id, &texts) };
         resource::create::<LoreEntries>(&at.app, &at.caller, Some(&at.campaign_id()), &path, body).await
     };
     match made.await {
-        Ok(reply) => Ok(at.done(reply.location.as_deref().unwrap_or(&path), "The entry was created.")),
-        Err(error) => again(&Errors::of(LoreEntries::GROUPS, error)?),
+        Ok(reply) => Ok(at.redirect(reply.location.as_deref().unwrap_or(&path), "The entry was created.")),
+        Err(error) => page_again(&Errors::of(LoreEntries::GROUPS, error)?),
     }
 }
 
@@ -180,7 +180,7 @@ async fn edit_page(at: &InCampaign, tx: &TenantTx, row: &Current, form: FormView
         tokens: tokens::count_apart(shown.to_owned()).await?,
         preview: preview_of(at, tx, shown).await?,
         form_id: None,
-        known: Some(Known {
+        known: Some(ExistingEntry {
             id: row.id,
             path,
             slug: row.text("slug").to_owned(),
@@ -202,7 +202,7 @@ struct SavedPiece {
     /// The path of the entry, or of the list if the entry was deleted.
     path: String,
 }
-shown!(SavedPiece: as_main);
+render_blocks!(SavedPiece: as_main);
 
 enum Outcome {
     Saved {
@@ -242,14 +242,14 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     saving.texts = settled(saving.texts);
     // Back from the lab to the form, with the unsaved edit.
     if !given(at.request.query_string(), "go_on").is_empty() && saving.version == row.version {
-        let mut page = again(&at, &row, &saving, &Errors::default()).await?;
+        let mut page = page_with_errors(&at, &row, &saving, &Errors::default()).await?;
         page.frame.message = Some("These changes are not saved yet.".to_owned());
         return at.show(&page);
     }
-    match written::<LoreEntries>(&at, &row, &saving).await {
+    match save_row::<LoreEntries>(&at, &row, &saving).await {
         Err(error) if error.code == Code::NotFound => gone(&at),
-        outcome if at.form.has("autosave") => told(&at, &row, outcome?).await,
-        outcome => shown(&at, &row, &saving, outcome?).await,
+        outcome if at.form.has("autosave") => answer_autosave(&at, &row, outcome?).await,
+        outcome => answer_form(&at, &row, &saving, outcome?).await,
     }
 }
 
@@ -264,14 +264,14 @@ pub fn settled(mut texts: Texts) -> Texts {
 }
 
 /// The page again, with the submitted texts.
-async fn again(at: &InCampaign, row: &Current, saving: &Saving, errors: &Errors) -> Result<EditPage> {
+async fn page_with_errors(at: &InCampaign, row: &Current, saving: &Saving, errors: &Errors) -> Result<EditPage> {
     let form = FormView::over(LoreEntries::GROUPS, &row.view, &saving.texts, errors, false);
     let content = saving.texts.get("content").map(String::as_str).unwrap_or_default();
     edit_page(at, &at.read().await?, row, form, content).await
 }
 
 /// The response to a form that a browser sent: a page.
-async fn shown(at: &InCampaign, row: &Current, saving: &Saving, outcome: Saved<Reply>) -> Result<HttpResponse> {
+async fn answer_form(at: &InCampaign, row: &Current, saving: &Saving, outcome: Saved<Reply>) -> Result<HttpResponse> {
     match outcome {
         Saved::Done(_) => {
             let mut path = format!("{}/{}", at.url("lore"), row.id);
@@ -280,9 +280,9 @@ async fn shown(at: &InCampaign, row: &Current, saving: &Saving, outcome: Saved<R
             if !links_same(title, was) {
                 path = format!("{path}?renamed={}", encoded(was));
             }
-            Ok(at.done(&path, "The entry was saved."))
+            Ok(at.redirect(&path, "The entry was saved."))
         }
-        Saved::Wrong(errors) => at.show_again(&again(at, row, saving, &errors).await?),
+        Saved::Wrong(errors) => at.show_again(&page_with_errors(at, row, saving, &errors).await?),
         Saved::Late => {
             let row = at.current::<LoreEntries>(&at.read().await?, at.path("x")).await?;
             merge::page::<LoreEntries>(at, &row, &saving.texts, saving.version).await
@@ -291,7 +291,7 @@ async fn shown(at: &InCampaign, row: &Current, saving: &Saving, outcome: Saved<R
 }
 
 /// The response to autosave: a fragment of the page.
-async fn told(at: &InCampaign, row: &Current, outcome: Saved<Reply>) -> Result<HttpResponse> {
+async fn answer_autosave(at: &InCampaign, row: &Current, outcome: Saved<Reply>) -> Result<HttpResponse> {
     let path = format!("{}/{}", at.url("lore"), row.id);
     let (status, outcome) = match outcome {
         Saved::Done(reply) => {
@@ -393,7 +393,7 @@ pub async fn duplicate(at: InCampaign) -> Result<HttpResponse> {
         Reply::created(format!("{}/{}", at.url("lore"), copy.id), copy.version, &copy.id)
     });
     let list = at.url("lore");
-    Ok(at.done(made.await?.location.as_deref().unwrap_or(&list), "This is the copy."))
+    Ok(at.redirect(made.await?.location.as_deref().unwrap_or(&list), "This is the copy."))
 }
 
 /// POST that changes links to a former title into links to the present one.
@@ -411,5 +411,5 @@ pub async fn mend(at: InCampaign) -> Result<HttpResponse> {
         None => format!("{}/{}", at.url("lore"), at.path("x")),
     };
     let changed = report.get("changed").and_then(Value::as_u64).unwrap_or_default();
-    Ok(at.done(&path, &format!("Entries with updated links: {changed}.")))
+    Ok(at.redirect(&path, &format!("Entries with updated links: {changed}.")))
 }

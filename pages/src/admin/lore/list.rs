@@ -12,7 +12,7 @@ use crate::{
         options::{OptionView, OptionsPage},
         query::{PAST, Ways, encoded, given},
     },
-    shown,
+    render_blocks,
 };
 use base::error::Result;
 use edge::{
@@ -94,7 +94,7 @@ struct ListPage {
     rows: Vec<Row>,
     ways: Ways,
 }
-shown!(ListPage: as_main, "rows" => as_rows);
+render_blocks!(ListPage: as_main, "rows" => as_rows);
 
 /// The page's parameters for the API's list. A state becomes one of its filters.
 fn as_the_api_takes_them(query: &str, with_order: bool) -> String {
@@ -251,7 +251,7 @@ struct TidyPage {
     deleted: Vec<Deleted>,
     may_restore: bool,
 }
-shown!(TidyPage: as_main);
+render_blocks!(TidyPage: as_main);
 
 /// GET of duplicates, broken links and deleted entries.
 ///

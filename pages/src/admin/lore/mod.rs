@@ -13,7 +13,10 @@ use super::{
     form::{EXTENSIONS, EXTERNAL_REF, Field, Group, Kind},
     world_form::World,
 };
-use ai::prompt::scope;
+use ai::prompt::{
+    LoreReason,
+    scope::{self, LoreScope},
+};
 use base::error::Result;
 use db::tenancy::TenantTx;
 use world::{actors, lore::LoreEntries};
@@ -52,22 +55,24 @@ pub fn scope_name(scope: table::Scope) -> &'static str {
 
 /// Why an entry is in or out, in the editor's words: `scope zone harbour` becomes "about the location harbour".
 #[must_use]
-pub fn reason_in_words(reason: &str) -> String {
-    let (head, rest) = match reason.split_once("scope") {
-        None => return reason.to_owned(),
-        Some((head, rest)) => (head, rest.trim_start_matches(':').trim_start()),
-    };
-    let (kind, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-    let rest = rest.trim_start().replace(" does not concern this entity and player", ", which concerns nobody here");
-    match kind.trim_end_matches(',') {
-        "any" => format!("{head}about anything"),
-        "global" if rest.is_empty() => format!("{head}about everything"),
-        "global" => format!("{head}about everything, {rest}"),
-        kind if SCOPES.iter().any(|(value, _)| *value == kind) => {
-            let kind = if kind == "zone" { "location" } else { kind };
-            format!("{head}about the {kind} {rest}")
+pub fn reason_in_words(reason: &LoreReason) -> String {
+    match reason {
+        LoreReason::Scope(scope) => about(scope),
+        LoreReason::ScopeEarlier(scope) => {
+            format!("{}, told in an earlier turn that is still in the history", about(scope))
         }
-        _ => reason.to_owned(),
+        LoreReason::Keyword(scope) => format!("keyword: activated this turn, {}", about(scope)),
+        LoreReason::OtherScope(scope) => format!("{}, which concerns nobody here", about(scope)),
+        other => other.to_string(),
+    }
+}
+
+fn about(scope: &LoreScope) -> String {
+    match scope.scope {
+        "" => "about anything".to_owned(),
+        "global" => "about everything".to_owned(),
+        "zone" => format!("about the location {}", scope.key),
+        kind => format!("about the {kind} {}", scope.key),
     }
 }
 
@@ -151,7 +156,7 @@ impl World for LoreEntries {
     }
 
     /// Replaces the ids of those who know it by slugs.
-    async fn written(tx: &TenantTx, mut view: Value) -> Result<Value> {
+    async fn form_view(tx: &TenantTx, mut view: Value) -> Result<Value> {
         let ids = view.get("known_by").and_then(Value::as_array).cloned().unwrap_or_default();
         let ids: Vec<Uuid> = ids.iter().filter_map(|id| id.as_str()?.parse().ok()).collect();
         let known_by = actors::names(tx, &ids).await?;

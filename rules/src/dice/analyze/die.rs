@@ -8,7 +8,7 @@
 use super::{
     lattice::Lattice,
     limited,
-    order::{self, Kept},
+    order::{self, KeptRanks},
     work::{Exact, Stop, Work},
 };
 use crate::dice::{
@@ -266,8 +266,8 @@ pub(super) fn arrive(dice: &Dice<'_>, actions: &[Action], work: &mut Work) -> Ex
 
 /// Processes everything from the first keep or drop to the last: which ranks are kept, and the final states of the
 /// dice.
-fn narrow(states: &mut [(State, f64)], actions: &[Action], count: u32) -> Exact<Kept> {
-    let mut kept = Kept { count, from: 0, to: count };
+fn narrow(states: &mut [(State, f64)], actions: &[Action], count: u32) -> Exact<KeptRanks> {
+    let mut kept = KeptRanks { count, from: 0, to: count };
     for action in actions {
         match *action {
             Action::Select { keep, highest, count } => {

@@ -113,20 +113,20 @@ fn dice_term(formula: &Formula, term: &Term, computed: &[Distribution], work: &m
     if let Plan::Ready { count, faces, first, end, .. } = term.plan {
         let actions = part(&program.actions, &(first..end));
         let sides = Sides { kind: term.kind, faces };
-        return Ok((0, known_term(formula, term.at, count, sides, actions, work)?));
+        return Ok((0, resolved_term(formula, term.at, count, sides, actions, work)?));
     }
     let modifiers = part(&program.modifiers, &term.modifiers);
     let mut least = u32::MAX;
     let mixture = mix(computed, work, |numbers, work| {
         let Resolved { count, sides, actions } = resolve::term(term, modifiers, numbers, &formula.limits)?;
         least = least.min(count);
-        known_term(formula, term.at, count, sides, &actions, work)
+        resolved_term(formula, term.at, count, sides, &actions, work)
     })?;
     // The parser adds up written counts itself.
     Ok((if term.count.is_computed() { least } else { 0 }, mixture))
 }
 
-fn known_term(
+fn resolved_term(
     formula: &Formula,
     at: At,
     count: u32,

@@ -10,13 +10,13 @@ use super::{
 
 /// The kept ranks of the sorted dice: `from` up to but not including `to`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptRanks {
     pub(super) count: u32,
     pub(super) from: u32,
     pub(super) to: u32,
 }
 
-impl Kept {
+impl KeptRanks {
     /// Applies another keep or drop to the kept ranks.
     pub(super) fn select(&mut self, keep: bool, highest: bool, count: u32) {
         let present = self.to - self.from;
@@ -36,7 +36,7 @@ impl Kept {
 
 /// The distribution of the sum. `shares` has for each value, in rising order, what one kept die adds and the probability of
 /// that value.
-pub(super) fn total(shares: &[(Lattice, f64)], kept: &Kept, work: &mut Work) -> Exact<Lattice> {
+pub(super) fn total(shares: &[(Lattice, f64)], kept: &KeptRanks, work: &mut Work) -> Exact<Lattice> {
     work.charge(kept.count as usize * shares.len())?;
     let mut table = vec![Lattice::empty(); kept.count as usize + 1];
     if let Some(none) = table.first_mut() {
@@ -74,7 +74,7 @@ enum Power {
     Sum(Lattice),
 }
 
-fn powers(share: &Lattice, kept: &Kept, work: &mut Work) -> Exact<Vec<Power>> {
+fn powers(share: &Lattice, kept: &KeptRanks, work: &mut Work) -> Exact<Vec<Power>> {
     let most = i64::from(kept.to - kept.from);
     if let ([_], true) = (share.weights.as_slice(), share.whole) {
         work.charge(most as usize)?;

@@ -2,7 +2,7 @@
 
 use super::{
     distribution::Distribution,
-    order::{self, Kept},
+    order::{self, KeptRanks},
     work::{Exact, Stop, Work},
 };
 use crate::dice::{
@@ -19,7 +19,7 @@ pub(super) fn total(members: &[Distribution], actions: &[Action], work: &mut Wor
         return each(members, actions, work);
     }
     let count = u32::try_from(members.len()).map_err(|_| Stop::TooMuch)?;
-    let mut kept = Kept { count, from: 0, to: count };
+    let mut kept = KeptRanks { count, from: 0, to: count };
     let mut only_selects = true;
     for action in actions {
         match *action {
@@ -83,7 +83,7 @@ fn larger(a: &Distribution, b: &Distribution, highest: bool, work: &mut Work) ->
 }
 
 /// Equal members, sorted like dice.
-fn alike(members: &[Distribution], kept: &Kept, work: &mut Work) -> Exact<Option<Distribution>> {
+fn alike(members: &[Distribution], kept: &KeptRanks, work: &mut Work) -> Exact<Option<Distribution>> {
     let Some((first, rest)) = members.split_first() else { return Ok(None) };
     if rest.iter().any(|member| member.points != first.points) || first.to_lattice().is_none() {
         return Ok(None);

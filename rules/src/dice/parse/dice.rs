@@ -23,7 +23,7 @@ impl Parser<'_> {
             + written.iter().map(Modifier::computed).sum::<usize>();
         let mut term = Term { at, kind, count, faces, faces_at, modifiers, plan: Plan::Late };
         if let Operand::Value(number) = count {
-            self.written_count(number, at)?;
+            self.check_dice_count(number, at)?;
         }
         if computed == 0 {
             term.plan = self.plan(&term, first)?;
@@ -35,7 +35,7 @@ impl Parser<'_> {
     }
 
     /// Checks a written number of dice.
-    fn written_count(&mut self, number: f64, at: At) -> Outcome<()> {
+    fn check_dice_count(&mut self, number: f64, at: At) -> Outcome<()> {
         if number == 0.0 {
             return Err(Fault::new(FormulaErrorKind::Count, at, "the number of dice is 0")
                 .expected("a number of dice, at least 1")
@@ -215,7 +215,7 @@ impl Parser<'_> {
     fn actions(&mut self, first_modifier: usize, sides: Sides) -> Outcome<()> {
         let mut counted = false;
         for modifier in self.program.modifiers.get(first_modifier..).unwrap_or_default() {
-            let numbers = Numbers { limit: written(modifier.limit), operand: written(modifier.operand) };
+            let numbers = Numbers { limit: literal(modifier.limit), operand: literal(modifier.operand) };
             let action = modifier.resolve(numbers, sides, counted)?;
             counted |= matches!(action, Action::Count { .. });
             self.program.actions.push(action);
@@ -224,7 +224,7 @@ impl Parser<'_> {
     }
 }
 
-fn written(operand: Option<Operand>) -> Option<f64> {
+fn literal(operand: Option<Operand>) -> Option<f64> {
     match operand {
         Some(Operand::Value(number)) => Some(number),
         _ => None,

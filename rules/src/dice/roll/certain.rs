@@ -14,9 +14,9 @@ use crate::dice::{
 };
 
 /// Values; `None` if unknown.
-struct Known(Vec<Option<f64>>);
+struct Stack(Vec<Option<f64>>);
 
-impl Known {
+impl Stack {
     fn pop(&mut self) -> Option<f64> {
         self.0.pop().flatten()
     }
@@ -35,7 +35,7 @@ pub(in crate::dice) fn fault(
     limits: &Limits,
     variables: &Variables<'_>,
 ) -> Option<Box<Fault>> {
-    let mut known = Known(Vec::with_capacity(program.stack_max as usize));
+    let mut known = Stack(Vec::with_capacity(program.stack_max as usize));
     for (step, at) in program.steps.iter().zip(&program.places) {
         let value = match *step {
             Step::Flavour(_) => continue,

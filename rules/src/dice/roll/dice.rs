@@ -81,7 +81,7 @@ impl<D: Dice> Table<'_, D> {
         self.reserve(count, at)?;
         let mut total = 0_i64;
         for _ in 0..count {
-            total += i64::from(sides.shown(self.draw(sides.faces, at)?));
+            total += i64::from(sides.face_value(self.draw(sides.faces, at)?));
         }
         Ok(total as f64)
     }
@@ -92,9 +92,9 @@ impl<D: Dice> Table<'_, D> {
         let mut values = [0_i32; SMALL];
         let values = values.get_mut(..count as usize).unwrap_or_default();
         for value in values.iter_mut() {
-            *value = sides.shown(self.draw(sides.faces, at)?);
+            *value = sides.face_value(self.draw(sides.faces, at)?);
         }
-        Ok(select::kept_sum(values, kept as usize, highest) as f64)
+        Ok(select::sum_kept_dice(values, kept as usize, highest) as f64)
     }
 
     /// Dice that explode at one value. They are drawn in the same order as by [`Self::general`], each die checked once.
@@ -102,7 +102,7 @@ impl<D: Dice> Table<'_, D> {
         self.reserve(count, at)?;
         let (mut total, mut left, mut extra) = (0_i64, count, 0);
         while left > 0 {
-            let value = sides.shown(self.draw(sides.faces, at)?);
+            let value = sides.face_value(self.draw(sides.faces, at)?);
             total += i64::from(value);
             left -= 1;
             if value == at_value {
@@ -128,7 +128,7 @@ impl<D: Dice> Table<'_, D> {
         self.reserve(count, at)?;
         self.tray.reserve(count as usize);
         for _ in 0..count {
-            let value = sides.shown(self.draw(sides.faces, at)?);
+            let value = sides.face_value(self.draw(sides.faces, at)?);
             self.tray.push(DieRoll::fresh(sides.faces, value, sides.kind));
         }
         Ok(())
@@ -191,7 +191,7 @@ impl<D: Dice> Table<'_, D> {
             mark(die);
             done += 1;
             self.add(extra, at)?;
-            let value = sides.shown(self.draw(sides.faces, at)?);
+            let value = sides.face_value(self.draw(sides.faces, at)?);
             self.tray.push(DieRoll::fresh(sides.faces, value, sides.kind));
         }
         Ok(())

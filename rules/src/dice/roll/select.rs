@@ -62,7 +62,7 @@ fn nth(ranks: &mut [i32], n: usize) -> Option<i32> {
 }
 
 /// The sum of the highest or lowest `kept` values.
-pub(super) fn kept_sum(values: &mut [i32], kept: usize, highest: bool) -> i64 {
+pub(super) fn sum_kept_dice(values: &mut [i32], kept: usize, highest: bool) -> i64 {
     let all = |values: &[i32]| values.iter().map(|v| i64::from(*v)).sum::<i64>();
     let extreme = |values: &[i32], high: bool| {
         let found = if high { values.iter().max() } else { values.iter().min() };

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Spells in the tables whose targets save again at the end of each of their turns (SRD 5.1, "Spell Descriptions").
-const SAVED_FROM_EACH_TURN: [&str; 3] = ["Blindness/Deafness", "Hold Person", "Hold Monster"];
+const SAVED_FROM_EACH_TURN: [&str; 4] = ["Blindness/Deafness", "Hold Person", "Hold Monster", "Sunburst"];
 
 impl Work {
     /// An attack on one target.

@@ -3,7 +3,7 @@
 use super::Work;
 use crate::{
     dice::Dice,
-    encounter::{Action, Duration, Event, Lasting, Participant, Refusal, Until, limits, setup::known_condition},
+    encounter::{Action, Duration, Event, Lasting, Participant, Refusal, Until, limits, setup::find_condition},
     resolve::{DamageArgs, DamagePart, HealingArgs, StateChange, apply_damage, apply_healing},
     sheet::{ActiveEffect, Condition},
     srd::{DAMAGE_TYPES, damage_type, same},
@@ -54,7 +54,7 @@ impl Work {
         let target = self.target_or_self(action)?;
         let by = self.source(action)?;
         let name = action.condition.as_deref().ok_or_else(|| Refusal::missing("condition", action.action))?;
-        let name = known_condition("condition", name)?;
+        let name = find_condition("condition", name)?;
         let (until, rounds) = until(action, by.as_ref())?;
         let level = level(action, name, &target)?;
         if target.creature.is_immune_to_condition(name) {
@@ -86,7 +86,7 @@ impl Work {
         let target = self.target_or_self(action)?;
         let by = self.source(action)?.map(|p| p.id);
         let name = action.condition.as_deref().ok_or_else(|| Refusal::missing("condition", action.action))?;
-        let name = known_condition("condition", name)?;
+        let name = find_condition("condition", name)?;
         let Some(known) = target.creature.conditions.iter().find(|c| same(&c.name, name)) else {
             self.cannot(&format!("{} is not {name}", target.creature.name));
             return Ok(());

@@ -111,7 +111,7 @@ fn casting(actor: &Participant, action: &Action) -> Option<Casting> {
     };
     Some(match known {
         Some(KnownSpell::Own(own)) => Casting {
-            time: own.casting_time.as_deref().map_or_else(|| CastingTime::of(&own.name), CastingTime::written),
+            time: own.casting_time.as_deref().map_or_else(|| CastingTime::of(&own.name), CastingTime::parse),
             cantrip: own.level == 0,
         },
         Some(KnownSpell::Name(name)) => ruled(name),

@@ -37,14 +37,14 @@ pub(crate) struct Casting {
 }
 
 /// The result of a spell's lookup.
-pub(crate) enum Known {
+pub(crate) enum FoundSpell {
     Casting(Box<Casting>),
     /// The spell is on the sheet, but there are no numbers for it.
     OnlyName(String),
 }
 
 /// Finds a spell that the caster knows. An NPC without spells on its sheet knows those of the tables.
-pub(crate) fn known(actor: &Creature, wanted: &str) -> Result<Known, Stop> {
+pub(crate) fn find_spell(actor: &Creature, wanted: &str) -> Result<FoundSpell, Stop> {
     let nothing = || Stop::Impossible(format!("{} does not know the spell \"{wanted}\"", actor.name));
     let several = |names: Vec<&str>| Stop::Impossible(format!("\"{wanted}\" could mean {}", names.join(", ")));
     if actor.is_npc && actor.spells.is_empty() {
@@ -62,7 +62,7 @@ pub(crate) fn known(actor: &Creature, wanted: &str) -> Result<Known, Stop> {
     }
 }
 
-fn of_sheet(spell: &KnownSpell) -> Result<Known, Stop> {
+fn of_sheet(spell: &KnownSpell) -> Result<FoundSpell, Stop> {
     let rule = SPELLS.iter().find(|s| same(s.name, spell.name()));
     match (spell, rule) {
         (KnownSpell::Own(own), _) if own.damage.is_some() || own.condition.is_some() || own.effect.is_some() => {
@@ -70,16 +70,16 @@ fn of_sheet(spell: &KnownSpell) -> Result<Known, Stop> {
         }
         (_, Some(rule)) => Ok(of_table(rule)),
         (KnownSpell::Own(own), None) => own_spell(own),
-        (KnownSpell::Name(name), None) => Ok(Known::OnlyName(name.clone())),
+        (KnownSpell::Name(name), None) => Ok(FoundSpell::OnlyName(name.clone())),
     }
 }
 
-fn of_table(rule: &SpellRule) -> Known {
+fn of_table(rule: &SpellRule) -> FoundSpell {
     let rows = rule
         .damage
         .iter()
         .filter_map(|part| Some(Row::of(rule.name, DamageDice::parse(part.dice)?, part.damage_type.into())));
-    Known::Casting(Box::new(Casting {
+    FoundSpell::Casting(Box::new(Casting {
         name: rule.name.to_owned(),
         level: i32::from(rule.level),
         kind: rule.attack,
@@ -104,7 +104,7 @@ fn of_table(rule: &SpellRule) -> Known {
     }))
 }
 
-fn own_spell(own: &SpellSheet) -> Result<Known, Stop> {
+fn own_spell(own: &SpellSheet) -> Result<FoundSpell, Stop> {
     let mut rows = Vec::new();
     if let Some(damage) = &own.damage {
         let dice = DamageDice::parse(&damage.dice).ok_or_else(|| {
@@ -113,7 +113,7 @@ fn own_spell(own: &SpellSheet) -> Result<Known, Stop> {
         let kind = damage.damage_type.as_deref().or(own.damage_type.as_deref()).unwrap_or_default();
         rows.push(Row::of(own.name.clone(), dice, kind.trim().to_owned().into()));
     }
-    Ok(Known::Casting(Box::new(Casting {
+    Ok(FoundSpell::Casting(Box::new(Casting {
         name: own.name.clone(),
         level: own.level.clamp(0, 9),
         kind: own.kind(),

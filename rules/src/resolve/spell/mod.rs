@@ -21,7 +21,7 @@ use crate::{
     srd::{self, SpellKind, same},
 };
 pub use area::resolve_area_spell;
-use casting::{Casting, Known};
+use casting::{Casting, FoundSpell};
 
 /// Casts a spell at one target.
 pub(crate) fn cast(
@@ -32,9 +32,9 @@ pub(crate) fn cast(
     circumstances: &Circumstances,
     dice: &mut dyn Dice,
 ) -> Result<Outcome, Stop> {
-    let casting = match casting::known(actor, name)? {
-        Known::Casting(casting) => *casting,
-        Known::OnlyName(name) => return Ok(unknown(actor, &name, args.slot_level)),
+    let casting = match casting::find_spell(actor, name)? {
+        FoundSpell::Casting(casting) => *casting,
+        FoundSpell::OnlyName(name) => return Ok(unknown(actor, &name, args.slot_level)),
     };
     let harmful = !matches!(casting.kind, SpellKind::Healing | SpellKind::Effect);
     if harmful {
@@ -71,9 +71,11 @@ pub(crate) fn cast(
 
 /// The numbers of a spell that the caster knows. Fails if only its name is known.
 fn known_casting(actor: &Creature, name: &str) -> Result<Casting, Stop> {
-    match casting::known(actor, name)? {
-        Known::Casting(casting) => Ok(*casting),
-        Known::OnlyName(name) => Err(Stop::Impossible(format!("the sheet and the tables have no numbers for {name}"))),
+    match casting::find_spell(actor, name)? {
+        FoundSpell::Casting(casting) => Ok(*casting),
+        FoundSpell::OnlyName(name) => {
+            Err(Stop::Impossible(format!("the sheet and the tables have no numbers for {name}")))
+        }
     }
 }
 

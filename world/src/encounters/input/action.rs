@@ -35,6 +35,7 @@ pub struct ActionInput {
     pub target_ids: Vec<String>,
     /// Hit points, uses of a resource, an initiative, or feet: how far a `move` goes without a `position`, at most.
     #[serde(default)]
+    #[schema(minimum = -1_000_000, maximum = 1_000_000)]
     pub amount: Option<i32>,
     /// Healing as a sum of dice.
     #[serde(default)]
@@ -59,6 +60,7 @@ pub struct ActionInput {
     pub effect: Option<String>,
     /// Rounds it lasts.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 10_000)]
     pub rounds: Option<i32>,
     /// `rounds`, `concentration`, `until_dispelled`, `until_rest` or `save_ends`.
     #[serde(default)]
@@ -67,6 +69,7 @@ pub struct ActionInput {
     pub duration: Option<Duration>,
     /// Difficulty of the save that ends it.
     #[serde(default)]
+    #[schema(minimum = 0, maximum = 100)]
     pub save_dc: Option<i32>,
     /// The ability of that save.
     #[serde(default)]
@@ -80,6 +83,7 @@ pub struct ActionInput {
     pub description: Option<String>,
     /// Of a spell slot, or of exhaustion.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 9)]
     pub level: Option<i32>,
     /// Name of a resource.
     #[serde(default)]
@@ -148,6 +152,7 @@ pub struct ActionInput {
 #[serde(deny_unknown_fields)]
 pub struct PartInput {
     /// How much.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     amount: i32,
     /// Damage type.
     #[serde(default, rename = "type", alias = "damage_type")]

@@ -12,11 +12,14 @@ use crate::rules::values::AbilityName;
 #[serde(deny_unknown_fields)]
 pub struct PositionInput {
     /// Squares from the west.
+    #[schema(minimum = 0, maximum = 99)]
     pub x: i32,
     /// Squares from the north.
+    #[schema(minimum = 0, maximum = 99)]
     pub y: i32,
     /// Squares above the ground.
     #[serde(default)]
+    #[schema(minimum = 0, maximum = 1000)]
     pub z: i32,
 }
 
@@ -25,8 +28,10 @@ pub struct PositionInput {
 #[serde(deny_unknown_fields)]
 pub struct TerrainInput {
     /// 5 to 100 squares; 50 unless given.
+    #[schema(minimum = 5, maximum = 100)]
     pub width: Option<i32>,
     /// The same.
+    #[schema(minimum = 5, maximum = 100)]
     pub height: Option<i32>,
     /// Squares nobody can enter.
     #[schema(value_type = Vec<String>)]

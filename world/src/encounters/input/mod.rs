@@ -32,7 +32,7 @@ pub struct CreateInput {
     /// The ground; 50 by 50 empty squares unless given.
     pub terrain: Option<TerrainInput>,
     /// `bright`, `dim`, `darkness` or `magical_darkness`.
-    #[schema(value_type = String)]
+    #[schema(value_type = Option<String>)]
     #[schemars(with = "String", extend("enum" = ["bright", "dim", "darkness", "magical_darkness"]))]
     #[serde(default, deserialize_with = "or_default")]
     pub lighting: Lighting,
@@ -65,7 +65,7 @@ pub struct EndInput {
     pub notes: Option<String>,
 }
 
-/// What of an ended encounter is written into the records.
+/// Which parts of an ended encounter to write into the records.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommitInput {

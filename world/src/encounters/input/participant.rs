@@ -45,15 +45,20 @@ pub struct ParticipantInput {
     /// Where it stands; without positions, distances are not checked.
     pub position: Option<PositionInput>,
     /// Hit points; all unless given.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     pub hp: Option<i32>,
     /// Hit points at most.
+    #[schema(minimum = 1, maximum = 1_000_000)]
     pub max_hp: Option<i32>,
     /// Temporary hit points.
     #[serde(default)]
+    #[schema(minimum = 0, maximum = 1_000_000)]
     pub temp_hp: i32,
     /// 10 unless given.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     pub armor_class: Option<i32>,
     /// Feet a round; 30 unless given.
+    #[schema(minimum = 0, maximum = 1_000_000)]
     pub speed: Option<i32>,
     /// `tiny`, `small`, `medium`, `large`, `huge` or `gargantuan`.
     pub size: Option<String>,
@@ -91,14 +96,35 @@ pub struct ParticipantInput {
     /// Attacks of a stat block: `{name, bonus, damage, damage_type, reach_ft?, range?}`.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     #[serde(default)]
+    #[schema(value_type = Vec<AttackInput>)]
     pub attacks: Vec<shapes::NpcAttack>,
     /// Such as `Darkvision`.
     #[serde(default)]
     pub features: Vec<String>,
     /// Attacks of one attack action.
+    #[schema(minimum = 1, maximum = 10)]
     pub attacks_per_action: Option<i32>,
     /// Whether it dies at 0 hit points; an enemy without a record does.
     pub is_npc: Option<bool>,
+}
+
+/// An attack of a participant. `damage` is a sum of dice.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = EncounterAttackInput)]
+#[expect(dead_code, reason = "it describes `NpcAttack` where the rules check it")]
+struct AttackInput {
+    name: String,
+    /// The bonus that is added to the roll.
+    #[serde(default)]
+    #[schema(minimum = -20, maximum = 30)]
+    bonus: i32,
+    damage: String,
+    /// The damage type. It may also be at the end of `damage`.
+    #[serde(default)]
+    damage_type: String,
+    reach_ft: Option<i32>,
+    range: Option<shapes::Range>,
 }
 
 /// A condition: its name, or an object.
@@ -143,15 +169,18 @@ pub struct ConditionDetailInput {
     source: Option<String>,
     /// Rounds it lasts.
     #[serde(default)]
+    #[schema(minimum = 1)]
     rounds_remaining: Option<i32>,
     /// Of exhaustion.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 6)]
     level: Option<i32>,
     /// Whether a rest ends it.
     #[serde(default)]
     until_rest: bool,
     /// Difficulty of the save that ends it.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 40)]
     save_dc: Option<i32>,
     /// The ability of that save.
     #[serde(default)]

@@ -104,7 +104,7 @@ impl Format {
     }
 
     /// The fields of an entry that SillyTavern's format has too.
-    fn known(self) -> &'static [&'static str] {
+    fn shared_fields(self) -> &'static [&'static str] {
         match self {
             Format::SillyTavern | Format::CharacterBook => &[],
             Format::Agnai => &["name", "entry", "keywords", "weight", "enabled"],
@@ -140,7 +140,7 @@ impl Format {
 
     /// The members of an entry that SillyTavern's format does not have.
     pub fn strangers(self, source: &Members) -> impl Iterator<Item = &str> {
-        let known = self.known();
+        let known = self.shared_fields();
         let is_foreign = !known.is_empty();
         source.keys().map(String::as_str).filter(move |name| is_foreign && !known.contains(name))
     }
@@ -304,7 +304,7 @@ fn no_book() -> Error {
     Error::invalid(
         "",
         "invalid_file",
-        "This is not a known lorebook: expected a SillyTavern world info, a character_book, or a book of Agnai, Risu, NovelAI or AI Dungeon.",
+        "This is not a known lorebook. Known are a SillyTavern world info, a character_book, and books of Agnai, Risu, NovelAI and AI Dungeon.",
     )
 }
 

@@ -13,8 +13,11 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{report::Losses, text};
-use base::error::{Error, Result};
-use base::json;
+use base::{
+    error::{Error, Result},
+    hex::hex,
+    json,
+};
 use formats::Format;
 
 /// The members of a JSON object.
@@ -36,12 +39,12 @@ pub struct Book {
     pub name: String,
     /// The book's own settings, without its entries.
     pub about: Members,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<BookEntry>,
 }
 
 /// One entry.
 #[derive(Debug)]
-pub struct Entry {
+pub struct BookEntry {
     /// Identifies the entry within the book, also when the book is imported again.
     pub key: String,
     /// The number of the entry, if the file gives one.
@@ -167,5 +170,105 @@ pub fn id_of(ours: &Members) -> Option<Uuid> {
 /// A short hash that stands for a text.
 #[must_use]
 pub fn short(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(5).map(|b| format!("{b:02x}")).collect()
+    hex(&Sha256::digest(text.as_bytes())[..5])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::interchange::report::{FieldReport, Outcome, Report};
+
+    fn field_reports(losses: Losses) -> Vec<FieldReport> {
+        let mut report = Report::new("", true);
+        report.take(losses);
+        report.fields
+    }
+
+    fn with(about: Value, entries: Vec<Value>) -> Value {
+        let mut book = about;
+        book["entries"] = entries.into();
+        book
+    }
+
+    #[test]
+    fn a_book_has_its_limit() {
+        for (count, fits) in [(ENTRIES_MAX, true), (ENTRIES_MAX + 1, false)] {
+            let book = with(json!({}), vec![json!({ "content": "" }); count]);
+            assert_eq!(of_value(book, &mut Losses::default()).is_ok(), fits, "{count}");
+        }
+    }
+
+    /// The server recognizes a file that is imported again by these keys. Later releases must make the same keys.
+    #[test]
+    fn entries_that_look_the_same_have_keys_of_their_own() {
+        let entry = json!({ "uid": 7, "comment": "Gulls", "content": "Gulls steal.", "key": ["gull"] });
+        let book = of_value(with(json!({}), vec![entry; 3]), &mut Losses::default()).unwrap();
+        let keys: Vec<_> = book.entries.iter().map(|entry| entry.key.as_str()).collect();
+        assert_eq!(keys, ["7:fd4855aefb", "7:fd4855aefb.2", "7:fd4855aefb.3"]);
+    }
+
+    #[test]
+    fn what_a_book_says_of_itself_is_reported_as_what_it_is() {
+        let entry = json!({ "name": "Gulls", "entry": "Gulls steal.", "keywords": ["gull"] });
+        for (depth, wanted) in [
+            (json!(5), Some(Outcome::Mapped)),
+            (json!(500), Some(Outcome::Approximated)),
+            (json!("x"), Some(Outcome::Kept)),
+        ] {
+            let about = json!({ "kind": "memory", "name": "Birds", "scan_depth": depth, "theme": "sea" });
+            let mut losses = Losses::default();
+            of_value(with(about, vec![entry.clone()]), &mut losses).unwrap();
+            let fields = field_reports(losses);
+            let of = |path: &str| fields.iter().find(|field| field.path == path);
+            assert_eq!(of("/scan_depth").map(|field| field.outcome), wanted, "{depth}");
+            assert!(of("/name").is_some() && of("/theme").is_some());
+            assert!(of("/kind").is_none(), "the format is no setting");
+            assert!(of("/theme").is_some_and(|field| field.titles.is_empty()), "it belongs to no entry");
+        }
+    }
+
+    /// What the report says of each field of these entries.
+    fn fields_of(entries: Value) -> Vec<(String, Outcome, String)> {
+        let mut losses = Losses::default();
+        of_value(json!({ "entries": entries }), &mut losses).unwrap();
+        field_reports(losses)
+            .into_iter()
+            .map(|field| (field.path, field.outcome, field.reason.unwrap_or_default()))
+            .collect()
+    }
+
+    /// What has no effect elsewhere, or is what happens here anyway, loses nothing.
+    #[test]
+    fn what_is_the_same_here_is_not_reported() {
+        let usual = json!({ "key": ["x"], "content": "A text.", "comment": "Usual", "position": 1, "depth": 2,
+            "caseSensitive": false, "matchWholeWords": true, "probability": 50, "useProbability": false, "sticky": 0 });
+        let fields = fields_of(json!([usual]));
+        let fields: Vec<_> = fields.iter().map(|(path, outcome, _)| (path.as_str(), *outcome)).collect();
+        assert_eq!(
+            fields,
+            [
+                ("/entries/*/comment", Outcome::Mapped),
+                ("/entries/*/key", Outcome::Mapped),
+                ("/entries/*/content", Outcome::Kept)
+            ]
+        );
+        let other = json!({ "key": ["x"], "content": "A text.", "comment": "Other", "position": 4, "depth": 2,
+            "caseSensitive": true, "matchWholeWords": false, "probability": 50, "useProbability": true, "sticky": 3 });
+        let fields = fields_of(json!([other]));
+        for name in ["position", "depth", "caseSensitive", "matchWholeWords", "probability", "sticky"] {
+            let path = format!("/entries/*/{name}");
+            assert!(fields.iter().any(|(p, outcome, _)| *p == path && *outcome == Outcome::Approximated), "{name}");
+        }
+    }
+
+    #[test]
+    fn keys_that_are_not_used_are_reported() {
+        let many: Vec<_> = (0..101).map(|n| format!("key {n}")).chain(["/.*/".to_owned()]).collect();
+        let fields = fields_of(json!([{ "key": many, "comment": "Many", "content": "Words." }]));
+        for reason in ["only the first 100 keywords are used", "unless it matches a short list of words"] {
+            assert_eq!(fields.iter().filter(|(.., why)| why.contains(reason)).count(), 1, "{fields:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Entry, Format, Members, id_of, short};
+use super::{BookEntry, Format, Members, id_of, short};
 use crate::interchange::{
     report::Losses,
     text::{self, list, string},
@@ -109,7 +109,7 @@ impl Reading<'_> {
     }
 
     /// Reads one entry; none if it has no content.
-    pub fn entry(&self, source: Members, number: usize, losses: &mut Losses) -> Option<Entry> {
+    pub fn entry(&self, source: Members, number: usize, losses: &mut Losses) -> Option<BookEntry> {
         let mut info = self.format.to_world_info(&source);
         let ours = match info.get_mut("extensions").and_then(Value::as_object_mut).and_then(|e| e.remove("tavernkeep"))
         {
@@ -161,7 +161,7 @@ impl Reading<'_> {
         let slug = ours.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
         let known_by = ours.contains_key("known_by");
         let known_by = known_by.then(|| list(&ours, "known_by").into_iter().take(200).map(ToOwned::to_owned).collect());
-        Some(Entry {
+        Some(BookEntry {
             key: format!("{uid}:{}", short(&title)),
             uid: own_uid,
             lore,
@@ -425,8 +425,8 @@ impl Reading<'_> {
                 "an entry whose keywords occur is always activated",
             );
         }
-        let told = |name: &str| READ.contains(&name) || BEHAVIOUR.iter().any(|(n, _)| *n == name);
-        for name in info.keys().filter(|name| !told(name) && differs(name)) {
+        let is_handled = |name: &str| READ.contains(&name) || BEHAVIOUR.iter().any(|(n, _)| *n == name);
+        for name in info.keys().filter(|name| !is_handled(name) && differs(name)) {
             losses.carried(&format!("{}/{name}", self.at));
         }
         for name in info.get("extensions").and_then(Value::as_object).into_iter().flat_map(|e| e.keys()) {

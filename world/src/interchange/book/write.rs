@@ -215,3 +215,47 @@ pub fn card_entry(lore: &Members, character: &str, uids: &mut Uids) -> Members {
     entry.insert("extensions".to_owned(), extensions.into());
     entry
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lore of an entry that came from a file.
+    fn imported(entry: Value) -> Members {
+        let mut book = super::super::of_value(json!({ "entries": [entry] }), &mut Losses::default()).unwrap();
+        let entry = book.entries.remove(0);
+        let mut lore = entry.at_first;
+        lore.extend(entry.lore);
+        lore
+    }
+
+    #[test]
+    fn each_member_that_was_changed_here_is_written() {
+        let file = json!({ "uid": 3, "key": ["k"], "keysecondary": ["s"], "comment": "T", "content": "x", "selectiveLogic": 3,
+            "order": 9, "constant": false, "disable": false });
+        let was = world_info_entry(&imported(file.clone()), "", &mut Uids::default());
+        for (name, value) in file.as_object().unwrap() {
+            assert_eq!(was.get(name), Some(value), "{name}");
+        }
+        for (ours, value, changes) in [
+            ("logic", json!("not_all"), json!({ "selectiveLogic": 1 })),
+            ("logic", json!("not_any"), json!({ "selectiveLogic": 2 })),
+            ("logic", json!("and_any"), json!({ "selectiveLogic": 0 })),
+            ("secondary_keys", json!(["t"]), json!({ "keysecondary": ["t"] })),
+            ("keys", json!(["t"]), json!({ "key": ["t"] })),
+            ("title", json!("U"), json!({ "comment": "U" })),
+            ("content", json!("y"), json!({ "content": "y" })),
+            ("priority", json!(8), json!({ "order": 8 })),
+            ("activation", json!("always"), json!({ "constant": true })),
+            ("enabled", json!(false), json!({ "disable": true })),
+            ("scan_depth", json!(7), json!({ "scanDepth": 7 })),
+        ] {
+            let mut lore = imported(file.clone());
+            lore.insert(ours.to_owned(), value);
+            let mut wanted = was.clone();
+            wanted.extend(changes.as_object().unwrap().clone());
+            wanted.insert("selective".to_owned(), true.into());
+            assert_eq!(world_info_entry(&lore, "", &mut Uids::default()), wanted, "{ours} {changes}");
+        }
+    }
+}

@@ -40,3 +40,26 @@ impl Ids {
 fn ms(moment: OffsetDateTime) -> u64 {
     u64::try_from(moment.unix_timestamp_nanos() / 1_000_000).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_rise_in_the_order_of_the_rows_and_none_is_of_the_future() {
+        let long_ago = clock::parse("2001-02-03T04:05:06.789Z").unwrap();
+        let mut ids = Ids::default();
+        // More than are told apart within a millisecond; then one of an earlier time, and one of a time to come.
+        let mut made: Vec<Uuid> = (0..5000).map(|_| ids.at(long_ago)).collect();
+        assert_eq!([0, 4095, 4096].map(|n| time_of(made[n]) - 981_173_106_789), [0, 0, 1]);
+        made.push(ids.at(clock::parse("1999-01-01T00:00:00Z").unwrap()));
+        made.push(ids.at(clock::parse("9999-01-01T00:00:00Z").unwrap()));
+        assert!(made.is_sorted_by(|a, b| a < b));
+        assert!(time_of(made[5001]) <= ms(clock::now()));
+    }
+
+    /// The milliseconds that an id says.
+    fn time_of(id: Uuid) -> u64 {
+        id.as_bytes()[..6].iter().fold(0, |ms, byte| ms << 8 | u64::from(*byte))
+    }
+}

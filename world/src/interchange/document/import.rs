@@ -17,11 +17,12 @@ use super::{FORMAT, ROWS_MAX, VERSION, talk};
 use crate::{
     campaigns::{Campaigns, fork},
     characters::Characters,
+    guidance,
     interchange::{
         book::Members,
         names::Names,
         report::{Imported, Report},
-        rows::{self, Known, Onto, Row},
+        rows::{self, Onto, Row, RowIdentity},
         text::string,
     },
     lore::LoreEntries,
@@ -38,7 +39,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        bounds,
+        bounds, misfit,
         resource::{self, Place, Ref, Resource},
         validate,
     },
@@ -193,7 +194,11 @@ fn split(bytes: &[u8]) -> Result<Split<'_>> {
             return Err(json::refused("The file", &e));
         }
         json::file(bytes)?;
-        Err(Error::invalid("", "invalid_value", format!("This is not a campaign document: {e}.")))
+        Err(Error::invalid(
+            "",
+            "invalid_value",
+            format!("This is not a campaign document: {}.", misfit::in_words(&e.to_string())),
+        ))
     })
 }
 
@@ -252,6 +257,7 @@ async fn campaign(
         Ok(input)
     };
     let Some(id) = id else {
+        guidance::draft(&mut members, None);
         let campaign = Uuid::now_v7();
         let place = Place { tx, campaign, caller };
         resource::insert::<Campaigns>(&place, read(members)?).await?;
@@ -267,6 +273,7 @@ async fn campaign(
         !resource::READ_ONLY.contains(&name.as_str()) && !Campaigns::READ_ONLY.contains(&name.as_str())
     });
     let before = Campaigns::columns(&place, read(shown.clone())?).await?;
+    guidance::draft(&mut members, Some(&shown));
     shown.extend(members);
     let after = Campaigns::columns(&place, read(shown)?).await?;
     let action = if before == after { "unchanged" } else { "updated" };
@@ -303,7 +310,7 @@ fn row(text: &[u8], pointer: String, fit: fn(&mut Row) -> Result<()>) -> Result<
     let members = object(text, &pointer)?;
     let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
     let slug = slug.ok_or_else(|| Error::invalid(format!("{pointer}/slug"), "required", "A row must have a slug."))?;
-    let mut row = Row { members, known: Known::BySlug(slug), onto: Onto::Replace, ..Row::at(pointer) };
+    let mut row = Row { members, identity: RowIdentity::BySlug(slug), onto: Onto::Replace, ..Row::at(pointer) };
     fit(&mut row)?;
     Ok(row)
 }
@@ -343,7 +350,7 @@ fn plainly(row: &mut Row) -> Result<()> {
 fn with_influence(row: &mut Row) -> Result<()> {
     let Some(Value::Object(influence)) = row.members.get_mut("influence") else { return Ok(()) };
     let Some(at) = influence.remove("at") else { return Ok(()) };
-    let at = at.as_str().and_then(base::clock::parse_kept).ok_or_else(|| {
+    let at = at.as_str().and_then(base::clock::parse_stored).ok_or_else(|| {
         Error::invalid(format!("{}/influence/at", row.pointer), "invalid_value", "This is not an RFC 3339 time.")
     })?;
     let at = at.min(base::clock::now());

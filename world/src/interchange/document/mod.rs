@@ -61,7 +61,7 @@ pub struct MemoryDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broadcast: Option<u32>,
     /// When it was made.
-    #[serde(default, with = "base::clock::written", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "base::clock::optional_rfc3339", skip_serializing_if = "Option::is_none")]
     pub created_at: Option<OffsetDateTime>,
     /// The client's own members.
     #[garde(custom(validate::extensions))]
@@ -70,6 +70,7 @@ pub struct MemoryDocument {
     pub extensions: Extensions,
     /// The name or id in another system.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_ref: Option<String>,
 }
@@ -125,11 +126,11 @@ pub struct MessageDocument {
     #[garde(length(chars, max = 400_000))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt_text: Option<String>,
-    /// Where the conversation that the model sees begins from then on: the index of a message in this list.
+    /// The index in this list of the first message that the model still sees, from this message on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_start: Option<u32>,
     /// When it was written.
-    #[serde(default, with = "base::clock::written", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "base::clock::optional_rfc3339", skip_serializing_if = "Option::is_none")]
     pub created_at: Option<OffsetDateTime>,
     /// The client's own members.
     #[garde(custom(validate::extensions))]
@@ -138,6 +139,7 @@ pub struct MessageDocument {
     pub extensions: Extensions,
     /// The name or id in another system.
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_ref: Option<String>,
 }

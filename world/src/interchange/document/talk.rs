@@ -32,12 +32,12 @@ const KNOWN_MAX: i64 = 500_000;
 
 /// Existing rows: a hash of people and text, with the times and ids of all rows that share it.
 #[derive(Default)]
-struct Known(HashMap<[u8; 32], Vec<Alike>>);
+struct ExistingRows(HashMap<[u8; 32], Vec<Alike>>);
 
 /// The creation time, the id, and the broadcast or turn.
 type Alike = (OffsetDateTime, Uuid, Option<Uuid>);
 
-impl Known {
+impl ExistingRows {
     /// Takes one of the equal rows, so that the next equal row of the document finds another one.
     fn take(&mut self, hash: [u8; 32], at: Option<OffsetDateTime>) -> Option<(Uuid, Option<Uuid>)> {
         let alike = self.0.get_mut(&hash)?;
@@ -70,7 +70,7 @@ const MESSAGES: &str = "SELECT m.id, m.created_at, m.turn_id AS together, \
     FROM message m, LATERAL (SELECT coalesce(m.speaker ->> 'name', '') AS name) AS s \
     WHERE m.tenant_id = $1 AND m.campaign_id = $2 ORDER BY m.id LIMIT $3";
 
-impl Known {
+impl ExistingRows {
     /// Reads the existing rows in one statement, row by row.
     async fn load(place: &Place<'_>, statement: &'static str) -> Result<Self> {
         let mut known = Self::default();
@@ -123,7 +123,7 @@ pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
     if list.is_empty() {
         return Ok(());
     }
-    let mut known = Known::load(place, MEMORIES).await?;
+    let mut known = ExistingRows::load(place, MEMORIES).await?;
     let mut ids = Ids::default();
     let mut broadcasts: HashMap<u32, Uuid> = HashMap::new();
     for (number, chunk) in list.chunks(CHUNK).enumerate() {
@@ -181,7 +181,7 @@ pub async fn messages(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
     if list.is_empty() {
         return Ok(());
     }
-    let mut known = Known::load(place, MESSAGES).await?;
+    let mut known = ExistingRows::load(place, MESSAGES).await?;
     let scenes = scenes(place).await?;
     let mut writer =
         Messages { names, scenes: &scenes, ids: Ids::default(), exchanges: HashMap::new(), placed: Vec::new() };

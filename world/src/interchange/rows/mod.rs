@@ -9,18 +9,19 @@ mod stored;
 
 use std::collections::HashSet;
 
+use entity::shapes::ToolRef;
 use sea_orm::{EntityTrait, sea_query::ExprTrait};
 use serde_json::{Map, Value, json};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use self::{
-    plan::{Plan, Writer, known_actors},
+    plan::{Plan, Writer, look_up_actors},
     slugs::Slugs,
     stored::Stored,
 };
 use super::report::{Imported, Report};
-use crate::revisions;
+use crate::{revisions, tools};
 use base::error::{Code, Error, Result};
 use edge::http::{
     budget,
@@ -32,7 +33,7 @@ const CHUNK: usize = 500;
 
 /// Identifies a row of a file, so that it is found when the file is imported again.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub enum Known {
+pub enum RowIdentity {
     /// By slug, which is the same here and in the file.
     BySlug(String),
     /// By origin: the id that the row had where the file was written, if that was here, or the `external_ref` that it
@@ -59,7 +60,7 @@ pub struct Row {
     pub members: Map<String, Value>,
     /// Members for a new row that the file does not set.
     pub at_first: Map<String, Value>,
-    pub known: Known,
+    pub identity: RowIdentity,
     pub onto: Onto,
     /// Columns that are not members of the input.
     pub beside: Map<String, Value>,
@@ -74,7 +75,7 @@ impl Row {
         Self {
             members: Map::new(),
             at_first: Map::new(),
-            known: Known::BySlug(String::new()),
+            identity: RowIdentity::BySlug(String::new()),
             onto: Onto::Replace,
             beside: Map::new(),
             pointer,
@@ -91,10 +92,21 @@ impl Row {
     /// The slug in the file.
     #[must_use]
     pub fn slug(&self) -> Option<&str> {
-        match &self.known {
-            Known::BySlug(slug) => Some(slug),
-            Known::ByOrigin { slug, .. } => slug.as_deref(),
+        match &self.identity {
+            RowIdentity::BySlug(slug) => Some(slug),
+            RowIdentity::ByOrigin { slug, .. } => slug.as_deref(),
         }
+    }
+}
+
+/// Reports the tools of a row that do not exist. The row keeps them.
+fn warn_of_tools<R: Resource>(row: &Row, pointer: &str, report: &mut Report) {
+    let listed = row.members.get("available_tools").filter(|_| R::LISTS_TOOLS);
+    let Some(Ok(listed)) = listed.map(|listed| serde_json::from_value::<Vec<ToolRef>>(listed.clone())) else { return };
+    for (n, name) in tools::unknown(&listed) {
+        report.warn(format!(
+            "{pointer}/available_tools/{n}: the tool `{name}` is not known. It was kept, but no model is offered it."
+        ));
     }
 }
 
@@ -119,11 +131,12 @@ where
     while rows.peek().is_some() {
         let chunk: Vec<Row> = rows.by_ref().take(CHUNK).collect();
         let stored = Stored::look::<R>(place, &chunk).await?;
-        let actors = known_actors::<R>(place, &chunk).await?;
+        let actors = look_up_actors::<R>(place, &chunk).await?;
         writer.slugs.look::<R>(place, &chunk, &stored).await?;
         let mut plans = Vec::with_capacity(chunk.len());
         for mut row in chunk {
             let pointer = std::mem::take(&mut row.pointer);
+            warn_of_tools::<R>(&row, &pointer, report);
             let plan = writer.plan::<R>(row, &stored, &actors, &raw).await.map_err(|e| at(e, &pointer))?;
             match plan {
                 Some(plan) => plans.push(plan),
@@ -151,9 +164,9 @@ where
 fn refuse_twins(rows: &[Row]) -> Result<()> {
     let mut seen = HashSet::new();
     for row in rows {
-        let name = match &row.known {
-            Known::BySlug(slug) => slug,
-            Known::ByOrigin { reference, .. } => reference,
+        let name = match &row.identity {
+            RowIdentity::BySlug(slug) => slug,
+            RowIdentity::ByOrigin { reference, .. } => reference,
         };
         if !seen.insert(name) {
             return Err(twice(&row.pointer));

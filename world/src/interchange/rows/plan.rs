@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{
-    Known, Onto, Row,
+    Onto, Row, RowIdentity,
     slugs::Slugs,
     stored::{Found, Stored},
     twice,
 };
-use crate::actors;
+use crate::{actors, guidance};
 use base::error::{Code, Error, Result};
 use edge::http::{
     body, bounds, patch,
@@ -45,18 +45,18 @@ impl Writer<'_> {
         &mut self,
         mut row: Row,
         stored: &Stored<R::Model>,
-        actors: &actors::Known,
+        actors: &actors::ActorIndex,
         raw: &impl Fn(&R::Model) -> Map<String, Value>,
     ) -> Result<Option<Plan>>
     where
         R::Model: Clone,
     {
         settle::<R>(&mut row.members, actors)?;
-        let Some(found) = stored.find(&row.known) else { return self.created::<R>(row).await.map(Some) };
+        let Some(found) = stored.find(&row.identity) else { return self.created::<R>(row).await.map(Some) };
         if stored.hidden.contains(&found.id) {
-            return match row.known {
-                Known::BySlug(_) => Err(Error::new(Code::SlugTaken, "This slug is taken in this campaign.")),
-                Known::ByOrigin { .. } => Ok(None),
+            return match row.identity {
+                RowIdentity::BySlug(_) => Err(Error::new(Code::SlugTaken, "This slug is taken in this campaign.")),
+                RowIdentity::ByOrigin { .. } => Ok(None),
             };
         }
         if !self.met.insert(found.id) {
@@ -66,14 +66,17 @@ impl Writer<'_> {
     }
 
     async fn created<R: Resource>(&mut self, mut row: Row) -> Result<Plan> {
-        let slug = match &row.known {
-            Known::BySlug(slug) => slug.clone(),
-            Known::ByOrigin { reference, .. } => {
+        let slug = match &row.identity {
+            RowIdentity::BySlug(slug) => slug.clone(),
+            RowIdentity::ByOrigin { reference, .. } => {
                 row.members.insert("external_ref".to_owned(), reference.as_str().into());
                 self.slugs.take::<R>(&row)
             }
         };
         row.members.insert("slug".to_owned(), slug.as_str().into());
+        if R::LISTS_TOOLS {
+            guidance::draft(&mut row.members, None);
+        }
         for (name, value) in row.at_first {
             row.members.entry(name).or_insert(value);
         }
@@ -96,6 +99,9 @@ impl Writer<'_> {
         let Found { id, model, shown } = found;
         let slug = shown.get("slug").and_then(Value::as_str).unwrap_or_default().to_owned();
         row.members.remove("slug");
+        if R::LISTS_TOOLS {
+            guidance::draft(&mut row.members, Some(shown));
+        }
         let before: R::Input = body::typed(Value::Object(shown.clone()))?;
         let after = checked::<R>(met(shown.clone(), row.members, row.onto))?;
         let label = label_of::<R>(shown);
@@ -166,14 +172,14 @@ fn named<'a>(members: &'a Map<String, Value>, member: &str) -> Option<Vec<&'a st
 }
 
 /// Looks up all actors that the rows name, at once.
-pub(super) async fn known_actors<R: Resource>(place: &Place<'_>, rows: &[Row]) -> Result<actors::Known> {
-    let Some((member, kinds)) = R::NAMES_ACTORS else { return Ok(actors::Known::default()) };
+pub(super) async fn look_up_actors<R: Resource>(place: &Place<'_>, rows: &[Row]) -> Result<actors::ActorIndex> {
+    let Some((member, kinds)) = R::NAMES_ACTORS else { return Ok(actors::ActorIndex::default()) };
     let names: HashSet<&str> = rows.iter().filter_map(|row| named(&row.members, member)).flatten().collect();
-    actors::Known::look(place, &names.into_iter().collect::<Vec<_>>(), kinds).await
+    actors::ActorIndex::look(place, &names.into_iter().collect::<Vec<_>>(), kinds).await
 }
 
 /// Replaces the names of actors by their ids.
-fn settle<R: Resource>(members: &mut Map<String, Value>, actors: &actors::Known) -> Result<()> {
+fn settle<R: Resource>(members: &mut Map<String, Value>, actors: &actors::ActorIndex) -> Result<()> {
     let Some((member, kinds)) = R::NAMES_ACTORS else { return Ok(()) };
     let Some(names) = named(members, member) else { return Ok(()) };
     let ids = actors.ids(&format!("/{member}"), &names, kinds)?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::{Known, Row, stored::Stored};
+use super::{Row, RowIdentity, stored::Stored};
 use base::{error::Result, stored::Columns};
 use edge::http::resource::{self, Place, Resource};
 
@@ -35,7 +35,8 @@ impl Slugs {
     where
         R::Model: Clone,
     {
-        let is_new = |row: &&Row| matches!(row.known, Known::ByOrigin { .. }) && stored.find(&row.known).is_none();
+        let is_new =
+            |row: &&Row| matches!(row.identity, RowIdentity::ByOrigin { .. }) && stored.find(&row.identity).is_none();
         let wished = |row: &Row| row.slug().map(ToOwned::to_owned).into_iter().chain(Self::names::<R>(row));
         let candidates: Vec<String> = rows.iter().filter(is_new).flat_map(wished).collect();
         if candidates.is_empty() {

@@ -10,7 +10,7 @@ use sea_orm::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Known, Row};
+use super::{Row, RowIdentity};
 use base::error::{Error, Result};
 use edge::http::resource::{self, Place, Resource, col};
 
@@ -35,9 +35,9 @@ impl<M: Clone> Stored<M> {
     pub(super) async fn look<R: Resource<Model = M>>(place: &Place<'_>, rows: &[Row]) -> Result<Self> {
         let (mut slugs, mut references, mut ids) = (Vec::new(), Vec::new(), Vec::new());
         for row in rows {
-            match &row.known {
-                Known::BySlug(slug) => slugs.push(slug.clone()),
-                Known::ByOrigin { id, reference, .. } => {
+            match &row.identity {
+                RowIdentity::BySlug(slug) => slugs.push(slug.clone()),
+                RowIdentity::ByOrigin { id, reference, .. } => {
                     references.push(reference.clone());
                     ids.extend(*id);
                 }
@@ -101,10 +101,10 @@ impl<M: Clone> Stored<M> {
         Ok(hidden)
     }
 
-    pub(super) fn find(&self, known: &Known) -> Option<&Found<M>> {
-        let place = match known {
-            Known::BySlug(slug) => self.by_slug.get(slug),
-            Known::ByOrigin { id, reference, .. } => {
+    pub(super) fn find(&self, identity: &RowIdentity) -> Option<&Found<M>> {
+        let place = match identity {
+            RowIdentity::BySlug(slug) => self.by_slug.get(slug),
+            RowIdentity::ByOrigin { id, reference, .. } => {
                 id.and_then(|id| self.by_id.get(&id)).or_else(|| self.by_reference.get(reference))
             }
         };

@@ -52,6 +52,7 @@ pub struct Changes {
     /// The new scope. A global entry loses its `associated_id`.
     pub scope: Option<Scope>,
     #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
     pub associated_id: Option<String>,
     pub priority: Option<PriorityChange>,
     pub enabled: Option<bool>,
@@ -129,7 +130,7 @@ impl Changes {
 
     /// Changes an entry. Returns what is wrong with the result; if there is anything, the entry must not be written.
     #[must_use]
-    pub fn apply(&self, entry: &mut Entry, replacer: Option<&Replacer>) -> Vec<FieldError> {
+    pub fn apply(&self, entry: &mut StoredEntry, replacer: Option<&Replacer>) -> Vec<FieldError> {
         let mut wrong = Vec::new();
         if let Some(replacer) = replacer {
             self.replace(entry, replacer, &mut wrong);
@@ -167,18 +168,21 @@ impl Changes {
         wrong
     }
 
-    fn replace(&self, entry: &mut Entry, replacer: &Replacer, wrong: &mut Vec<FieldError>) {
+    fn replace(&self, entry: &mut StoredEntry, replacer: &Replacer, wrong: &mut Vec<FieldError>) {
         let parts = self.replace.as_ref().map(|r| r.parts.as_slice()).unwrap_or_default();
         let run = |text: &str, chars_max: usize| replacer.run(text, chars_max * 4);
         if parts.contains(&Part::Title)
-            && let Some(title) = kept(wrong, "title", run(&entry.title, 200))
+            && let Some(title) = replaced_text(wrong, "title", run(&entry.title, 200))
         {
             entry.title = title;
             keep(wrong, "title", validate::line(&entry.title, &()));
         }
         if parts.contains(&Part::Content)
-            && let Some(content) =
-                kept(wrong, "content", run(entry.content.as_deref().unwrap_or_default(), lore::CONTENT_CHARS_MAX))
+            && let Some(content) = replaced_text(
+                wrong,
+                "content",
+                run(entry.content.as_deref().unwrap_or_default(), lore::CONTENT_CHARS_MAX),
+            )
         {
             match content.chars().count() {
                 0 => wrong.push(field("content", "would become empty".to_owned())),
@@ -195,7 +199,7 @@ impl Changes {
         if parts.contains(&Part::Keys) {
             for (name, keys) in [("keys", &mut entry.keys.0), ("secondary_keys", &mut entry.secondary_keys.0)] {
                 for key in keys.iter_mut() {
-                    if let Some(changed) = kept(wrong, name, run(key, 200)) {
+                    if let Some(changed) = replaced_text(wrong, name, run(key, 200)) {
                         *key = changed;
                     }
                 }
@@ -232,7 +236,7 @@ fn keep(wrong: &mut Vec<FieldError>, column: &str, result: garde::Result) {
     }
 }
 
-fn kept(wrong: &mut Vec<FieldError>, column: &str, result: Result<Option<String>, Stopped>) -> Option<String> {
+fn replaced_text(wrong: &mut Vec<FieldError>, column: &str, result: Result<Option<String>, Stopped>) -> Option<String> {
     result.unwrap_or_else(|stopped| {
         let (code, message) = match stopped {
             Stopped::TooSlow => (TOO_SLOW, "The pattern takes too long. Make it simpler or choose fewer entries."),
@@ -248,7 +252,7 @@ pub const TOO_SLOW: &str = "too_slow";
 
 /// The columns of an entry that a bulk edit reads.
 #[derive(Clone, Debug, Serialize, FromQueryResult)]
-pub struct Entry {
+pub struct StoredEntry {
     pub id: Uuid,
     #[serde(skip)]
     pub slug: String,

@@ -24,9 +24,10 @@ use super::{LoreEntries, LoreFilter};
 use crate::edits;
 use base::{
     error::{Code, Error, FieldError, Result},
+    hex::hex,
     stored::Columns,
 };
-use changes::{Changes, Entry};
+use changes::{Changes, StoredEntry};
 use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
@@ -179,7 +180,7 @@ fn digest(changes: &Changes, found: &[(Uuid, String, i64)]) -> Result<String> {
         sum.update(id.as_bytes());
         sum.update(version.to_be_bytes());
     }
-    Ok(sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&sum.finalize()))
 }
 
 /// The selected entries by id, slug and version. They are locked unless this is a dry run.
@@ -256,7 +257,7 @@ async fn check_size(tx: &TenantTx, ids: &[Uuid]) -> Result<()> {
     Ok(())
 }
 
-async fn load(tx: &TenantTx, ids: &[Uuid], with_content: bool) -> Result<Vec<Entry>> {
+async fn load(tx: &TenantTx, ids: &[Uuid], with_content: bool) -> Result<Vec<StoredEntry>> {
     use table::Column;
     let content = if with_content { Expr::col(Column::Content) } else { Expr::cust("NULL::text") };
     let entries = table::Entity::find()
@@ -268,13 +269,13 @@ async fn load(tx: &TenantTx, ids: &[Uuid], with_content: bool) -> Result<Vec<Ent
         .columns([Column::Keys, Column::SecondaryKeys, Column::Tokens])
         .expr_as(content, "content")
         .order_by_asc(Column::Id)
-        .into_model::<Entry>()
+        .into_model::<StoredEntry>()
         .all(tx)
         .await?;
     Ok(entries)
 }
 
-async fn delete(tx: &TenantTx, entries: &[Entry], dry_run: bool) -> Result<()> {
+async fn delete(tx: &TenantTx, entries: &[StoredEntry], dry_run: bool) -> Result<()> {
     if dry_run {
         return Ok(());
     }
@@ -287,7 +288,7 @@ async fn delete(tx: &TenantTx, entries: &[Entry], dry_run: bool) -> Result<()> {
     Ok(())
 }
 
-fn tell_deleted(report: &mut BulkReport, entries: Vec<Entry>) {
+fn tell_deleted(report: &mut BulkReport, entries: Vec<StoredEntry>) {
     report.deleted += entries.len();
     let left = SHOWN_MAX.saturating_sub(report.entries.len());
     report.entries.extend(entries.into_iter().take(left).map(|e| {
@@ -297,9 +298,9 @@ fn tell_deleted(report: &mut BulkReport, entries: Vec<Entry>) {
 }
 
 /// An entry before and after the edit, and what is wrong with it afterwards.
-type Outcome = (Entry, Entry, Vec<FieldError>);
+type Outcome = (StoredEntry, StoredEntry, Vec<FieldError>);
 
-fn change_all(plan: &Plan, entries: Vec<Entry>) -> Vec<Outcome> {
+fn change_all(plan: &Plan, entries: Vec<StoredEntry>) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(entries.len());
     for before in entries {
         let mut after = before.clone();
@@ -334,14 +335,19 @@ fn tell(report: &mut BulkReport, outcomes: Vec<Outcome>) -> Result<Vec<Value>> {
         }
         report.changed += 1;
         if report.entries.len() < SHOWN_MAX {
-            report.entries.push(shown(&before, &old, &new, &differs));
+            report.entries.push(bulk_entry(&before, &old, &new, &differs));
         }
         written.push(Value::Object(new));
     }
     Ok(written)
 }
 
-fn shown(entry: &Entry, old: &Map<String, Value>, new: &Map<String, Value>, differs: &[&String]) -> BulkEntry {
+fn bulk_entry(
+    entry: &StoredEntry,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+    differs: &[&String],
+) -> BulkEntry {
     let (mut before, mut after) = (Map::new(), Map::new());
     for name in differs.iter().filter(|name| *name != &"associated_key") {
         let (Some(a), Some(b)) = (old.get(*name), new.get(*name)) else { continue };

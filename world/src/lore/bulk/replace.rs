@@ -43,6 +43,7 @@ pub struct Replace {
     pub with: String,
     /// Where to replace. By default in the content.
     #[garde(length(min = 1, max = 3))]
+    #[schema(min_items = 1, max_items = 3)]
     #[serde(default = "content", rename = "in")]
     pub parts: Vec<Part>,
     #[serde(default)]

@@ -26,7 +26,7 @@ const TEXT_CHARS_MAX: usize = 4000;
 const OF_FALLING: [&str; 3] = ["unconscious", "prone", "incapacitated"];
 
 /// An action to tell.
-pub struct Told<'a> {
+pub struct ActionReport<'a> {
     pub name: &'a str,
     pub then: &'a Encounter,
     pub now: &'a Encounter,
@@ -62,7 +62,7 @@ pub fn beginning(it: &Encounter) -> Vec<NewMessage> {
 
 /// The messages for an action.
 #[must_use]
-pub fn action(told: &Told<'_>) -> Vec<NewMessage> {
+pub fn action(told: &ActionReport<'_>) -> Vec<NewMessage> {
     let mut teller = Teller::new(told.then, told.now);
     for event in told.events {
         teller.event(event, told);
@@ -102,7 +102,7 @@ impl<'a> Teller<'a> {
         self.said.push((hidden.collect(), sentence));
     }
 
-    fn event(&mut self, event: &Event, told: &Told<'_>) {
+    fn event(&mut self, event: &Event, told: &ActionReport<'_>) {
         match event {
             Event::Joined { participant } => {
                 self.say(&[&participant.id], format!("{} joins the fight.", self.name(&participant.id)));
@@ -160,7 +160,7 @@ impl<'a> Teller<'a> {
         self.say(&[id], format!("{} {what}.", self.name(id)));
     }
 
-    fn attacked(&mut self, by: &str, target: &str, (made, hit): (u32, u32), told: &Told<'_>) {
+    fn attacked(&mut self, by: &str, target: &str, (made, hit): (u32, u32), told: &ActionReport<'_>) {
         let with = told.with.map(|with| format!(" with {with}")).unwrap_or_default();
         // A foe's total would reveal how well it fights.
         let total = match told.outcomes {
@@ -225,7 +225,7 @@ impl<'a> Teller<'a> {
     }
 
     /// Adds a sentence for an action that only spends time.
-    fn only_spent(&mut self, told: &Told<'_>) {
+    fn only_spent(&mut self, told: &ActionReport<'_>) {
         let what = match told.action {
             "hide" => "hides",
             "search" => "searches",

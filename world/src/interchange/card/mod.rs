@@ -1,8 +1,10 @@
 //! Converts character cards, V1 to V3, to NPCs and back.
 //!
 //! The card's data is stored with the NPC under `extensions.character_card`, so that an export gives back what has no
-//! meaning here. Instructions to a model (`system_prompt`, `post_history_instructions`) never reach a prompt, because a
-//! card is text from a stranger. Assets are file names and URLs; none is fetched or stored.
+//! meaning here. Instructions to a model (`system_prompt`, `post_history_instructions`, `depth_prompt`) are a draft until
+//! somebody accepts them, because a card is text from a stranger. Assets are file names and URLs; none is fetched or stored.
+
+mod speech;
 
 use crate::npcs::MEMORY_TOOL;
 use base64::{
@@ -26,6 +28,8 @@ use base::{
 
 /// The largest number of characters in a description or personality.
 const TEXT_CHARS_MAX: usize = 20_000;
+/// Why a text is not all there.
+const CUT: &str = "cut off after 20000 characters";
 /// The largest size in bytes of the card data that an NPC keeps. Clients' own keys are stored next to it.
 const KEPT_BYTES_MAX: usize = 56 * 1024;
 
@@ -176,7 +180,7 @@ fn no_card() -> Error {
     Error::invalid(
         "",
         "invalid_file",
-        "This is not a character card: expected `spec` chara_card_v2 or chara_card_v3 with `data`, or a flat card with a description.",
+        "This is not a character card. A card has `spec` chara_card_v2 or chara_card_v3 with `data`, or is flat with a description.",
     )
 }
 
@@ -189,19 +193,20 @@ fn tell(data: &Members, at: At, losses: &mut Losses) {
     for (name, value) in data.iter().filter(|(_, value)| is_filled(value)) {
         let path = at.path(name);
         match name.as_str() {
-            "name" | "description" | "personality" | "mes_example" => {}
-            "system_prompt" | "post_history_instructions" => {
+            "name"
+            | "description"
+            | "personality"
+            | "mes_example"
+            | "scenario"
+            | "first_mes"
+            | "alternate_greetings"
+            | "system_prompt"
+            | "post_history_instructions" => {}
+            "group_only_greetings" => {
                 losses.approximated(
                     &path,
                     "extensions",
-                    "cards cannot give instructions to a model here; the text is kept and exported again",
-                );
-            }
-            "scenario" | "first_mes" | "alternate_greetings" | "group_only_greetings" => {
-                losses.approximated(
-                    &path,
-                    "extensions",
-                    "no model reads it here, because an NPC reacts to what players do; it is kept and exported again",
+                    "there are no group conversations here; it is kept and exported again",
                 );
             }
             "assets" => losses.approximated(
@@ -210,7 +215,9 @@ fn tell(data: &Members, at: At, losses: &mut Losses) {
                 "pictures and sounds are not fetched; only their names are kept",
             ),
             "extensions" => {
-                for name in value.as_object().into_iter().flat_map(|e| e.keys()) {
+                for name in
+                    value.as_object().into_iter().flat_map(|e| e.keys()).filter(|name| *name != speech::DEPTH_PROMPT)
+                {
                     losses.carried(&format!("{path}/{name}"));
                 }
             }
@@ -226,22 +233,15 @@ fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
     // One more character than the limit, to notice longer texts.
     let plain = |field: &str| text::plain(string(data, field), &spoken, TEXT_CHARS_MAX + 1);
     let description = plain("description");
-    let mut personality = plain("personality");
-    let examples = plain("mes_example");
-    let examples = examples.trim();
-    if !examples.is_empty() {
-        let heading = if personality.trim().is_empty() { "" } else { "\n\n" };
-        personality = format!("{}{heading}How {spoken} speaks:\n{examples}", personality.trim_end());
-    }
+    let personality = plain("personality");
     if let Some((at, losses)) = told {
-        let cut = "cut off after 20000 characters";
         for (field, to, value) in
             [("description", "description", &description), ("personality", "personality_prompt", &personality)]
         {
             let source = string(data, field);
             let path = at.path(field);
             if value.chars().count() > TEXT_CHARS_MAX {
-                losses.approximated(&path, to, cut);
+                losses.approximated(&path, to, CUT);
             } else if source.trim().is_empty() {
             } else if plain(field) != source {
                 losses.approximated(&path, to, "macros were filled in: {{char}} is the name, {{user}} the player");
@@ -251,23 +251,18 @@ fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
                 losses.mapped(&path, to, "");
             }
         }
-        for field in ["description", "personality", "mes_example"] {
+        for field in ["description", "personality"] {
             for name in text::unknown_macros(string(data, field)) {
                 losses.approximated(&format!("{} {{{{{name}}}}}", at.path(field)), "", UNKNOWN_MACRO);
             }
         }
-        if !examples.is_empty() {
-            losses.mapped(
-                &at.path("mes_example"),
-                "personality_prompt",
-                "added below the personality, as examples of speech",
-            );
-        }
+        speech::tell(data, at, losses);
     }
     let mut npc = Members::new();
     npc.insert("name".to_owned(), name.into());
     npc.insert("description".to_owned(), text::within(&description, TEXT_CHARS_MAX).into());
     npc.insert("personality_prompt".to_owned(), text::within(&personality, TEXT_CHARS_MAX).into());
+    npc.extend(speech::of(data));
     npc
 }
 
@@ -301,6 +296,7 @@ fn keep(
     if data.get("personality") == npc.get("personality_prompt") {
         data.remove("personality");
     }
+    speech::drop_own(&mut data, npc);
     let size = |value: &Value| serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len());
     for name in text::lighten(&mut data, KEPT_BYTES_MAX) {
         losses.dropped(&at.path(&name), "too large to be kept with the NPC");
@@ -348,10 +344,11 @@ pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
         let value = if was.get(member) == npc.get(member) { origin.get(field) } else { npc.get(member) };
         data.insert(field.to_owned(), value.cloned().unwrap_or_else(|| "".into()));
     }
-    // A changed personality already contains the examples.
-    if was.get("personality_prompt") != npc.get("personality_prompt") {
+    // A personality that was imported by an older version contains the examples.
+    if string(npc, "example_dialogue").is_empty() && was.get("personality_prompt") != npc.get("personality_prompt") {
         data.remove("mes_example");
     }
+    speech::put(npc, &mut data);
     for name in [
         "scenario",
         "first_mes",
@@ -407,4 +404,51 @@ pub fn picture(card: &Value) -> Result<Vec<u8>> {
     let encode = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes).into_bytes();
     let name = card.get("data").and_then(|d| d.get("name")).and_then(Value::as_str).unwrap_or_default();
     Ok(png::picture(Sha256::digest(name.as_bytes()).into(), &[("chara", &encode(&v2)), ("ccv3", &encode(&v3))]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interchange::report::{FieldReport, Report};
+
+    fn field_reports(spec_version: &str, description: &str) -> Vec<FieldReport> {
+        let mut losses = Losses::default();
+        let entry = json!({ "keys": ["k"], "content": "Words.", "comment": "Entry" });
+        let data = json!({ "name": "Ann", "description": description, "scenario": "At sea.",
+            "character_book": { "entries": [entry] } });
+        of_value(json!({ "spec": "chara_card_v3", "spec_version": spec_version, "data": data }), &mut losses).unwrap();
+        let mut report = Report::new("", true);
+        report.take(losses);
+        report.fields
+    }
+
+    fn reason<'a>(fields: &'a [FieldReport], path: &str) -> Option<&'a str> {
+        fields.iter().find(|field| field.path == path)?.reason.as_deref()
+    }
+
+    #[test]
+    fn only_a_version_that_we_do_not_know_is_reported() {
+        for (version, is_told) in [("3.0", false), ("2.0", false), ("3.1", true), ("x", false)] {
+            assert_eq!(reason(&field_reports(version, ""), "/spec_version").is_some(), is_told, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_cut_off_is_reported_as_that() {
+        let reason_of = |text: &str| reason(&field_reports("3.0", text), "/data/description").map(ToOwned::to_owned);
+        assert_eq!(reason_of(&"x".repeat(TEXT_CHARS_MAX)), None);
+        assert_eq!(reason_of(&"x".repeat(TEXT_CHARS_MAX + 1)).unwrap(), "cut off after 20000 characters");
+        assert!(reason_of("{{char}}").unwrap().starts_with("macros were filled in"));
+    }
+
+    #[test]
+    fn what_belongs_to_no_entry_names_none() {
+        let fields = field_reports("3.0", "A sailor.");
+        for path in ["/data/scenario", "/data/description", "/data/name"] {
+            let field = fields.iter().find(|field| field.path == path).unwrap();
+            assert!(field.titles.is_empty() && field.example.is_none(), "{field:?}");
+        }
+        let keys = fields.iter().find(|field| field.path == "/data/character_book/entries/*/keys").unwrap();
+        assert_eq!(keys.titles, ["Entry"]);
+    }
 }

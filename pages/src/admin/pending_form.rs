@@ -13,13 +13,13 @@ const BYTES_MAX: usize = 44 * 1024;
 
 /// The fields of a form as they were sent, and the address that they were sent to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct PendingForm {
     pub(super) path: String,
     /// URL-encoded fields in base64; empty if they were too large or contained a secret.
     pub(super) fields: String,
 }
 
-impl Kept {
+impl PendingForm {
     /// The fields without the token of the session that ended.
     pub(super) fn read(&self) -> Vec<(String, String)> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(&self.fields).unwrap_or_default();
@@ -44,18 +44,18 @@ pub(super) async fn leave(request: &HttpRequest, payload: &mut Payload) {
     let is_secret =
         url::form_urlencoded::parse(&bytes).any(|(name, _)| name.contains("password") || name.contains("api_key"));
     let fields = if is_secret { String::new() } else { BASE64_URL_SAFE_NO_PAD.encode(bytes) };
-    request.extensions_mut().insert(Kept { path: request.path().to_owned(), fields });
+    request.extensions_mut().insert(PendingForm { path: request.path().to_owned(), fields });
 }
 
 /// The form that was stored with the request.
-pub(super) fn of(request: &HttpRequest) -> Option<Kept> {
-    request.extensions().get::<Kept>().cloned()
+pub(super) fn of(request: &HttpRequest) -> Option<PendingForm> {
+    request.extensions().get::<PendingForm>().cloned()
 }
 
 /// The page after signing in, from which the user sends the form again.
 #[derive(Template)]
-#[template(path = "admin/kept.html")]
-pub(super) struct KeptPage {
+#[template(path = "admin/pending-form.html")]
+pub(super) struct PendingFormPage {
     pub(super) path: String,
     pub(super) next: String,
     pub(super) token_field: &'static str,

@@ -1,0 +1,110 @@
+//! A turn's own message: lore that enters with it, the situation, what an owner has to spend, the decision of the rules, and what the
+//! player did.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::{
+    assemble::BasePrompt,
+    fence,
+    lore::Knower,
+    segment::{self, short_hash},
+    transcript::Transcript,
+    wake::{Entered, Things, wake},
+};
+use base::{error::Result, threads, tokens};
+use world::{campaigns::prompt_section::Section, owners::Influence};
+
+/// The turn's own message: lore that keywords activated, the situation, the action.
+pub struct TurnText {
+    pub text: Arc<str>,
+    pub tokens: u32,
+    pub hash: String,
+    pub lore: Vec<super::LoreDecision>,
+    pub cut: String,
+}
+
+/// Writes the turn's message: activated lore, the situation, the decision of the rules, the action. Does not repeat lore that the
+/// model can still read in the window.
+///
+/// # Errors
+/// `internal` if the server is stopping.
+pub async fn turn_text_apart(
+    base: &Arc<BasePrompt>,
+    transcript: &Arc<Transcript>,
+    (cause, action): (Cause, &str),
+    mechanics: Option<&str>,
+    has: Option<Influence>,
+) -> Result<TurnText> {
+    // Without keyword lore, only the action has to be read.
+    let mut searched = base.lore.iter().chain(&base.kinds);
+    let read = if searched.any(|lore| lore.has_keywords()) { transcript.bytes() } else { 0 };
+    let (base, transcript) = (base.clone(), transcript.clone());
+    let (action, mechanics) = (action.to_owned(), mechanics.map(ToOwned::to_owned));
+    let bytes = action.len() + mechanics.as_ref().map_or(0, String::len) + read / LIGHTER;
+    threads::apart(bytes, move || turn_text(&base, &transcript, (cause, &action), mechanics.as_deref(), has)).await
+}
+
+/// Searching for words is this many times faster than counting tokens.
+pub const LIGHTER: usize = 16;
+
+/// Why an entity has a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A player speaks to it or acts towards it.
+    Action,
+    /// A player's actions matter enough to it.
+    Significance,
+    /// A player prays to it.
+    Prayer,
+    /// A player comes to it for the first time.
+    Arrival,
+    /// It goes on from its last answer.
+    Continuation,
+}
+
+impl Cause {
+    /// What the model reads, and the name of the element with the player's part.
+    fn instruction_and_element(self) -> (&'static str, &'static str) {
+        match self {
+            Cause::Action => ("", "player_action"),
+            Cause::Significance => (
+                "Nobody has asked you. You noticed what this player did since you last reacted, the oldest first. React in character if it \
+                 matters to you: with words to the player, with tools, or with both. If it does not matter to you, answer with nothing.\n",
+                "noticed_actions",
+            ),
+            Cause::Continuation => ("Go on from where your last answer ended. Do not repeat it.\n", "nobody_speaks"),
+            Cause::Arrival => ("This player begins a conversation. Greet them.\n", "player_arrives"),
+            Cause::Prayer => ("This player prays to you. Answer in character.\n", "prayer"),
+        }
+    }
+}
+
+fn turn_text(
+    base: &BasePrompt,
+    transcript: &Transcript,
+    (cause, action): (Cause, &str),
+    mechanics: Option<&str>,
+    has: Option<Influence>,
+) -> TurnText {
+    let mut out = String::new();
+    let budget = base.layout.budget(Section::Turn, &base.cast.settings);
+    let lores = base.lore.iter().map(AsRef::as_ref);
+    let things = Things { kinds: &base.kinds, here: &base.here };
+    let Entered { text, lore, cut } = wake(lores, things, Knower::Entity(base.key.entity), transcript, action, budget);
+    out.push_str(&text);
+    out.push_str(&base.situation);
+    if let Some(has) = has {
+        out.push_str(&segment::influence(&base.cast, has));
+    }
+    if let Some(mechanics) = mechanics {
+        fence::put(&mut out, "mechanics", &[], mechanics);
+    }
+    let attributes = [("player", base.cast.player.slug.as_str()), ("name", base.cast.player.name.as_str())];
+    let (instruction, element) = cause.instruction_and_element();
+    out.push_str(instruction);
+    fence::put(&mut out, element, &attributes, action);
+    let (tokens, hash) = (tokens::count(&out), short_hash(&Sha256::digest(out.as_bytes())));
+    TurnText { text: out.into(), tokens, hash, lore, cut }
+}

@@ -1,0 +1,148 @@
+//! `POST …/pray`, and the replies of reactions: `GET …/players/{x}/replies`, their stream, and their acknowledgement.
+
+use actix_web::{HttpResponse, get, post, web};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{
+    pray::{Prayer, queue},
+    replies::{self, ReplyView},
+    stream,
+};
+use crate::turns::state::TurnState;
+use base::error::{Error, Problem, Result};
+use db::tenancy::TenantTx;
+use edge::{
+    auth::player,
+    caller::Caller,
+    http::{
+        Body, NoBody, Reply, computed,
+        resource::{Ref, campaign_id},
+        validate, write,
+    },
+};
+use world::significance::report::Triggered;
+
+/// The replies that a player can hear now.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "it describes an answer")]
+struct Replies {
+    /// Oldest first, at most 100.
+    items: Vec<ReplyView>,
+    /// Always null.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
+}
+
+/// Prays as a player's character.
+///
+/// All owners of the character's location, race and profession answer, each in a turn of its own in the background.
+#[utoipa::path(tag = "significance", operation_id = "send_prayer", request_body = Prayer,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 202, description = "The answers are queued", body = Triggered), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/pray")]
+pub async fn pray(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<Prayer>,
+) -> Result<Reply> {
+    validate::check(&body.value)?;
+    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        Reply::accepted(&queue(tx, &caller, &path, &body.value).await?)
+    })
+    .await
+}
+
+/// The campaign and the character of a path.
+async fn place(app: &TurnState, caller: &Caller, (campaign, name): (&str, &str)) -> Result<(Uuid, Uuid)> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+    let player = player::find(&tx, campaign, name).await?.ok_or_else(|| Error::not_found("character"))?;
+    caller.may_act_as(player)?;
+    Ok((campaign, player))
+}
+
+/// Lists the replies that a player's character can hear now.
+///
+/// This drops replies that the character can no longer hear, because it has left the location or they have expired.
+#[utoipa::path(tag = "significance", operation_id = "list_replies",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
+    responses((status = 200, body = Replies), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/players/{x}/replies")]
+pub async fn list_replies(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+) -> Result<Reply> {
+    let (campaign, player) = place(&app, &caller, (&path.0, &path.1)).await?;
+    let items = replies::audible(&app, &caller, campaign, player).await?;
+    Reply::ok(&json!({ "items": items, "next_cursor": null }))
+}
+
+/// Streams the replies for a player's character as server-sent events (`reply`). Sends each reply as soon as the
+/// character can hear it.
+#[utoipa::path(tag = "significance", operation_id = "follow_replies",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
+    responses((status = 200, description = "Events with the name `reply` and a reply as data", content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/players/{x}/replies/events")]
+pub async fn follow_replies(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+) -> Result<HttpResponse> {
+    let (campaign, player) = place(&app, &caller, (&path.0, &path.1)).await?;
+    stream::follow(app, caller, campaign, player)
+}
+
+/// Acknowledges that the player has seen a reply. The reply leaves the queue and becomes part of the history.
+#[utoipa::path(tag = "significance", operation_id = "acknowledge_reply",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "The reply's id")),
+    responses((status = 204, description = "The reply is delivered"), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/replies/{x}/ack")]
+pub async fn acknowledge_reply(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
+    let NoBody {} = body.value;
+    computed(&app, &caller, body.idempotency.as_ref(), async || {
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+        drop(tx);
+        acknowledged(&app, &caller, (campaign, caller.player), &path.1).await
+    })
+    .await
+}
+
+async fn acknowledged(
+    app: &TurnState,
+    caller: &Caller,
+    (campaign, player): (Uuid, Option<Uuid>),
+    reply: &str,
+) -> Result<Reply> {
+    let id = Uuid::try_parse(reply).map_err(|_| Error::not_found("reply"))?;
+    replies::acknowledge(app, caller, (campaign, player), id).await?;
+    Ok(Reply::no_content())
+}
+
+/// Acknowledges a player's reply. Does the same as `acknowledge_reply`, under the player's path.
+#[utoipa::path(tag = "significance", operation_id = "acknowledge_players_reply",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug"),
+        ("reply" = Uuid, Path, description = "The reply's id")),
+    responses((status = 204, description = "The reply is delivered"), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/players/{x}/replies/{reply}/ack")]
+pub async fn acknowledge_players_reply(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    path: web::Path<(String, String, String)>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
+    let NoBody {} = body.value;
+    computed(&app, &caller, body.idempotency.as_ref(), async || {
+        let (campaign, player) = place(&app, &caller, (&path.0, &path.1)).await?;
+        acknowledged(&app, &caller, (campaign, Some(player)), &path.2).await
+    })
+    .await
+}

@@ -1,0 +1,87 @@
+//! Prayers: all owners of the player's location, race and profession answer, each by itself.
+
+use garde::Validate;
+use serde::Deserialize;
+use serde_json::json;
+use sqlx::types::Json;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
+use db::tenancy::TenantTx;
+use edge::{caller::Caller, http::validate};
+use world::significance::report::{ActionReport, ReactingEntity, Resolved, Triggered, TriggeredReaction, resolve_for};
+
+/// The most owners that answer one prayer.
+const OWNERS_MAX: i32 = 20;
+
+/// A player's prayer.
+#[derive(Clone, Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+#[garde(allow_unvalidated)]
+pub struct Prayer {
+    /// The character that prays, by id or slug.
+    pub player_id: String,
+    #[garde(custom(validate::says_something), length(chars, max = 2000))]
+    #[schema(min_length = 1, max_length = 2000)]
+    pub message: String,
+}
+
+/// Queues the reactions to a prayer, of owners that are not about to answer one of this player already. Two statements, and one for
+/// each owner.
+///
+/// # Errors
+/// `not_found` for the campaign, `validation_failed` for the player, `quota_exceeded` if the campaign may have no more reactions
+/// today.
+pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Prayer) -> Result<Triggered> {
+    let report = ActionReport {
+        player_id: prayer.player_id.clone(),
+        kind: "pray".to_owned(),
+        targets: Vec::new(),
+        location: None,
+        text: None,
+    };
+    let Resolved { action, .. } = resolve_for(tx, caller, campaign, &report).await?;
+    let rows = sqlx::query(
+        "SELECT c.entity_id, c.slug FROM concerned_by($1, $2, $3) c WHERE c.entity_kind = 'owner' AND NOT EXISTS ( \
+           SELECT FROM reaction r WHERE r.tenant_id = $1 AND r.entity_id = c.entity_id AND r.player_id = $5 \
+             AND r.state IN ('queued', 'running') AND r.kind = 'prayer') ORDER BY c.entity_id LIMIT $4",
+    )
+    .bind(tx.tenant())
+    .bind(Json(&action))
+    .bind(200)
+    .bind(OWNERS_MAX)
+    .bind(action.player_id)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let mut triggered = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let owner: Uuid = row.read("entity_id")?;
+        let mut reaction = serde_json::to_value(&action.rules).map_err(Error::internal)?;
+        let how = json!({
+            "kind": "prayer", "entity_kind": "owner", "entity_id": owner, "player_id": action.player_id,
+            "campaign_id": action.campaign_id, "score": action.score, "actions": 1, "message": prayer.message,
+            "location_key": null,
+        });
+        if let (Some(all), Some(how)) = (reaction.as_object_mut(), how.as_object()) {
+            all.extend(how.clone());
+        }
+        let queued = sqlx::query("SELECT queue_reaction($1, $2) AS turn_id")
+            .bind(tx.tenant())
+            .bind(Json(reaction))
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
+        let turn_id: Uuid = queued.read::<Option<Uuid>>("turn_id")?.ok_or_else(|| {
+            Error::new(
+                Code::QuotaExceeded,
+                "This campaign or its tenant has used up its reactions for today. See `reactions_per_day`.",
+            )
+        })?;
+        let entity = ReactingEntity { kind: "owner".to_owned(), id: owner, slug: row.read("slug")? };
+        triggered.push(TriggeredReaction { entity, turn_id });
+    }
+    Ok(Triggered { triggered })
+}

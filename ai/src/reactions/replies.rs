@@ -1,0 +1,319 @@
+//! What reactions say to players. A reply waits until its player is at the right location to hear it, or until it
+//! expires. The server decides this when it delivers the reply, whoever asked for it. It drops a reply that can no
+//! longer be heard. If the campaign says so, it also undoes the effects of the reply's turn.
+
+use serde::Serialize;
+use sqlx::postgres::PgRow;
+use time::OffsetDateTime;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::turns::{state::TurnState, undo};
+use base::{
+    error::{Code, Error, Result},
+    metrics,
+    stored::{self, Columns},
+};
+use db::tenancy::{self, Origin, TenantTx};
+use edge::{caller::Caller, http::resource::scope_key};
+use world::significance::standing::NamedEntity;
+
+/// The most replies that one call looks at.
+const ROWS_MAX: i64 = 100;
+
+/// What an NPC or owner says to a player in a reaction.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ReplyView {
+    pub id: Uuid,
+    pub entity: NamedEntity,
+    pub narrative: String,
+    pub conditions: ReplyConditions,
+    /// The turn of the reaction.
+    pub turn_id: Uuid,
+    #[serde(with = "time::serde::rfc3339")]
+    pub expires_at: OffsetDateTime,
+    #[serde(with = "time::serde::rfc3339")]
+    pub created_at: OffsetDateTime,
+}
+
+/// When a reply can be heard.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ReplyConditions {
+    /// The character that it is for.
+    pub player_id: Uuid,
+    /// The location, as a slug, where the character must be to hear the reply. Null if it can be heard everywhere.
+    #[schema(required = true)]
+    pub location: Option<String>,
+}
+
+/// A reply that waits, and whether its turn is undone if it cannot be delivered.
+struct Waiting {
+    view: ReplyView,
+    campaign: Uuid,
+    reverts: bool,
+    is_over: bool,
+    state: String,
+}
+
+const SELECT: &str = "\
+    SELECT r.id, r.campaign_id, r.entity_kind, r.entity_id, r.player_id, r.turn_id, r.narrative, r.location_key, r.reverts, r.state, r.expires_at, \
+      r.created_at, r.expires_at <= now() AS is_over, coalesce(n.slug, o.slug) AS entity_slug, coalesce(n.name, o.name) AS entity_name, \
+      p.location FROM reply r JOIN character p ON p.tenant_id = $1 AND p.id = r.player_id \
+      LEFT JOIN npc n ON n.tenant_id = $1 AND n.id = r.entity_id LEFT JOIN owner o ON o.tenant_id = $1 AND o.id = r.entity_id \
+    WHERE r.tenant_id = $1";
+
+impl Waiting {
+    fn of(row: &PgRow) -> Result<(Self, Option<String>)> {
+        let view = ReplyView {
+            id: row.read("id")?,
+            entity: NamedEntity {
+                kind: row.read("entity_kind")?,
+                id: row.read("entity_id")?,
+                slug: row.read("entity_slug")?,
+                name: row.read("entity_name")?,
+            },
+            narrative: row.read("narrative")?,
+            conditions: ReplyConditions { player_id: row.read("player_id")?, location: row.read("location_key")? },
+            turn_id: row.read("turn_id")?,
+            expires_at: row.read("expires_at")?,
+            created_at: row.read("created_at")?,
+        };
+        let waiting = Self {
+            view,
+            campaign: row.read("campaign_id")?,
+            reverts: row.read("reverts")?,
+            is_over: row.read("is_over")?,
+            state: row.read("state")?,
+        };
+        Ok((waiting, row.read("location")?))
+    }
+
+    /// Whether a player at this location hears the reply now.
+    fn is_heard(&self, location: Option<&str>) -> bool {
+        let wanted = self.view.conditions.location.as_deref();
+        !self.is_over && wanted.is_none_or(|wanted| location.map(scope_key).as_deref() == Some(wanted))
+    }
+}
+
+/// The replies that a player can hear now, oldest first. Those that it cannot hear any more are dropped.
+///
+/// # Errors
+/// Database errors.
+pub async fn audible(app: &TurnState, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
+    let (heard, unheard) = pending(app, caller, campaign, player).await?;
+    for waiting in unheard {
+        drop_it(app, caller, &waiting).await?;
+    }
+    Ok(heard)
+}
+
+/// The same, but nothing is dropped.
+///
+/// # Errors
+/// Database errors.
+pub async fn peek(app: &TurnState, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
+    pending(app, caller, campaign, player).await.map(|(heard, _)| heard)
+}
+
+/// The pending replies of a player: those that it can hear now, and the others. One statement.
+async fn pending(
+    app: &TurnState,
+    caller: &Caller,
+    campaign: Uuid,
+    player: Uuid,
+) -> Result<(Vec<ReplyView>, Vec<Waiting>)> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
+        "{SELECT} AND r.campaign_id = $2 AND r.player_id = $3 AND r.state = 'pending' ORDER BY r.id LIMIT $4"
+    )))
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(player)
+    .bind(ROWS_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let (mut heard, mut unheard) = (Vec::with_capacity(rows.len()), Vec::new());
+    for (waiting, location) in stored::each(&rows, Waiting::of) {
+        if waiting.is_heard(location.as_deref()) {
+            heard.push(waiting.view);
+        } else {
+            unheard.push(waiting);
+        }
+    }
+    Ok((heard, unheard))
+}
+
+/// One reply, if its player can hear it now.
+///
+/// # Errors
+/// Database errors.
+pub async fn one(app: &TurnState, caller: &Caller, campaign: Uuid, id: Uuid) -> Result<Option<ReplyView>> {
+    let found = find(app, caller, (campaign, None), id).await?;
+    Ok(found.and_then(|(waiting, location)| {
+        let is_heard = waiting.state == "pending" && waiting.is_heard(location.as_deref());
+        is_heard.then_some(waiting.view)
+    }))
+}
+
+/// A reply of a campaign, for any player or for the given one, and the location of its player.
+async fn find(
+    app: &TurnState,
+    caller: &Caller,
+    (campaign, player): (Uuid, Option<Uuid>),
+    id: Uuid,
+) -> Result<Option<(Waiting, Option<String>)>> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let sql = format!("{SELECT} AND r.campaign_id = $2 AND ($3::uuid IS NULL OR r.player_id = $3) AND r.id = $4");
+    let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(player)
+        .bind(id)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    row.as_ref().map(Waiting::of).transpose()
+}
+
+/// Delivers all replies that a player can hear now: they become messages of the history.
+///
+/// # Errors
+/// Database errors.
+pub async fn deliver_all(app: &TurnState, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<()> {
+    for reply in audible(app, caller, campaign, player).await? {
+        deliver(app, caller, &reply).await?;
+    }
+    Ok(())
+}
+
+/// Delivers one reply. Returns false if somebody else has delivered it.
+async fn deliver(app: &TurnState, caller: &Caller, reply: &ReplyView) -> Result<bool> {
+    let actor = caller.actor().in_turn(reply.turn_id, Origin::Turn);
+    let row =
+        tenancy::call(&app.pool, &actor, "SELECT deliver_reply($1, $2, $3) AS is_done", |q| q.bind(reply.id)).await?;
+    let is_done = row.read("is_done")?;
+    if is_done {
+        metrics::REPLIES.with_label_values(&["delivered"]).inc();
+    }
+    Ok(is_done)
+}
+
+/// Takes a reply, for any player or for the given one, from the queue because its player has seen it. A second call
+/// changes nothing.
+///
+/// # Errors
+/// `not_found`; `gone` if the player can no longer hear the reply.
+pub async fn acknowledge(
+    app: &TurnState,
+    caller: &Caller,
+    (campaign, player): (Uuid, Option<Uuid>),
+    id: Uuid,
+) -> Result<()> {
+    let (waiting, location) =
+        find(app, caller, (campaign, player), id).await?.ok_or_else(|| Error::not_found("reply"))?;
+    match waiting.state.as_str() {
+        "delivered" => Ok(()),
+        "pending" if waiting.is_heard(location.as_deref()) => deliver(app, caller, &waiting.view).await.map(drop),
+        "pending" => {
+            drop_it(app, caller, &waiting).await?;
+            Err(gone())
+        }
+        _ => Err(gone()),
+    }
+}
+
+fn gone() -> Error {
+    Error::new(
+        Code::Gone,
+        "This reply was dropped, because it expired or the character left the location where it could be heard.",
+    )
+}
+
+/// Drops a reply that can no longer be heard, and undoes its turn if the campaign says so.
+async fn drop_it(app: &TurnState, caller: &Caller, waiting: &Waiting) -> Result<()> {
+    let state = if waiting.is_over { "expired" } else { "withheld" };
+    let actor = caller.actor().in_turn(waiting.view.turn_id, Origin::Turn);
+    let is_first = tenancy::write(&app.pool, actor, async |tx| {
+        let done = sqlx::query(
+            "UPDATE reply SET state = $3, ended_at = now() WHERE tenant_id = $1 AND id = $2 AND state = 'pending'",
+        )
+        .bind(tx.tenant())
+        .bind(waiting.view.id)
+        .bind(state)
+        .execute(&mut *tx.connection().await)
+        .await?;
+        Ok(done.rows_affected() > 0)
+    })
+    .await?;
+    if !is_first {
+        return Ok(());
+    }
+    metrics::REPLIES.with_label_values(&[state]).inc();
+    undo_dropped(app, caller, waiting).await
+}
+
+/// Undoes the turn of a dropped reply, if the campaign says so, and notes that this is done. Keeps what others have
+/// changed since. If the server or the database fails, another attempt follows in a minute.
+async fn undo_dropped(app: &TurnState, caller: &Caller, waiting: &Waiting) -> Result<()> {
+    if !waiting.reverts {
+        return Ok(());
+    }
+    let operator = Caller::operator(caller.tenant.clone());
+    let turn = waiting.view.turn_id;
+    let undone = undo::undo_rest(app, &operator, &waiting.campaign.to_string(), turn).await;
+    if let Err(error) = &undone {
+        tracing::warn!(turn_id = %turn, %error, "could not undo a reaction whose reply could not be delivered");
+    }
+    let is_tried_again = undone.is_err_and(|error| matches!(error.code, Code::Internal | Code::Unavailable));
+    tenancy::write(&app.pool, caller.actor(), async |tx| {
+        sqlx::query("UPDATE reply SET reverts = $3, ended_at = now() WHERE tenant_id = $1 AND id = $2")
+            .bind(tx.tenant())
+            .bind(waiting.view.id)
+            .bind(is_tried_again)
+            .execute(&mut *tx.connection().await)
+            .await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Drops replies that nobody fetched in time, and undoes the turns of dropped replies where this is still to do.
+///
+/// # Errors
+/// Database errors.
+pub async fn expire(app: &TurnState, rows_max: i32) -> Result<()> {
+    let expired = sqlx::query("SELECT tenant_id, id FROM replies_expired($1)")
+        .bind(rows_max)
+        .fetch_all(&mut *app.pool.acquire().await?)
+        .await?;
+    for row in &expired {
+        let (tenant, id): (Uuid, Uuid) = (row.read("tenant_id")?, row.read("id")?);
+        // One tenant's bad row must not stop the others.
+        if let Err(error) = expire_one(app, tenant, id).await {
+            tracing::warn!(reply_id = %id, %error, "could not drop an expired reply");
+        }
+    }
+    Ok(())
+}
+
+async fn expire_one(app: &TurnState, tenant: Uuid, id: Uuid) -> Result<()> {
+    let tx = TenantTx::read(&app.pool, tenant).await?;
+    let row = sqlx::query("SELECT * FROM reacting_tenant()").fetch_one(&mut *tx.connection().await).await?;
+    let caller = Caller::operator(std::sync::Arc::new(edge::tenants::Tenant::from_row(&row)?));
+    let row = sqlx::query(sqlx::AssertSqlSafe(format!("{SELECT} AND r.id = $2")))
+        .bind(tenant)
+        .bind(id)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?;
+    drop(tx);
+    match row {
+        Some(row) => {
+            let (waiting, _) = Waiting::of(&row)?;
+            match waiting.state.as_str() {
+                "pending" => drop_it(app, &caller, &waiting).await,
+                "expired" | "withheld" => undo_dropped(app, &caller, &waiting).await,
+                _ => Ok(()),
+            }
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,174 @@
+//! Which of an answer's alternatives is in the world, and what its text says.
+
+use serde_json::Value;
+use sqlx::AssertSqlSafe;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::answer::{Answer, COLUMNS, act_as, check_journal, set_aside};
+use crate::turns::{state::TurnState, trace};
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+    tokens,
+};
+use db::tenancy::{Origin, TenantTx};
+use edge::{
+    caller::Caller,
+    http::{
+        Reply,
+        etag::{self, Expected},
+        idempotency::IdempotencyKey,
+        resource::{Ref, campaign_id},
+    },
+};
+use world::edits::{self, Conflict};
+
+/// Chooses an alternative, for the API and the pages.
+///
+/// # Errors
+/// `conflict`, `undo_conflict` with what stands in the way.
+pub async fn choose_one(
+    app: &TurnState,
+    caller: &Caller,
+    c: &str,
+    turn: Uuid,
+    key: Option<&IdempotencyKey>,
+) -> Result<Reply> {
+    edge::http::write(app, caller, key, async |tx| {
+        let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
+        let row = sqlx::query("SELECT coalesce(parent_turn_id, id) AS root FROM turn \
+            WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)")
+            .bind(tx.tenant())
+            .bind(campaign)
+            .bind(turn)
+            .bind(caller.player)
+            .fetch_optional(&mut *tx.connection().await)
+            .await?
+            .ok_or_else(|| Error::not_found("turn"))?;
+        let root: Uuid = row.read("root")?;
+        let rows = sqlx::query(AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND (t.id = $2 OR t.parent_turn_id = $2) ORDER BY t.id FOR UPDATE",
+        )))
+        .bind(tx.tenant())
+        .bind(root)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+        let mut chosen = None;
+        let mut wanted = None;
+        for row in &rows {
+            let id: Uuid = row.read("id")?;
+            if row.read::<Option<Uuid>>("awaits")?.is_some() {
+                return Err(Error::new(Code::TurnInProgress, "Another attempt at this answer is running."));
+            }
+            let stands = matches!(row.read::<&str>("status")?, "succeeded" | "limit_reached")
+                && row.read::<Option<OffsetDateTime>>("undone_at")?.is_none();
+            if stands && row.read("chosen")? {
+                chosen = Some(Answer::of_row(row)?);
+            }
+            if id == turn {
+                wanted = Some(Answer::of_row(row)?);
+            }
+        }
+        let wanted = wanted.ok_or_else(|| Error::not_found("turn"))?;
+        if !rows.iter().any(|row| row.read::<Uuid>("id").is_ok_and(|id| id == root)) {
+            return Err(Error::new(Code::Gone, "The first attempt at this answer is no longer stored."));
+        }
+        if chosen.as_ref().is_none_or(|chosen| chosen.id != wanted.id) {
+            if let Some(chosen) = &chosen {
+                chosen.is_last(tx).await?;
+                set_aside(tx, &caller.actor(), chosen.id).await?;
+            } else {
+                wanted.is_next(tx).await?;
+            }
+            check_journal(tx, wanted.id).await?;
+            act_as(tx, &caller.actor().in_turn(wanted.id, Origin::Turn)).await?;
+            let row = sqlx::query("SELECT turn_apply($1, false) AS conflicts")
+                .bind(wanted.id)
+                .fetch_one(&mut *tx.connection().await)
+                .await?;
+            let conflicts: Value = row.read("conflicts")?;
+            let conflicts: Vec<Conflict> = conflicts.as_array().into_iter().flatten().map(Conflict::of).collect();
+            edits::refuse_some(&conflicts, conflicts.len(), "turn")?;
+            act_as(tx, &caller.actor()).await?;
+        }
+        Ok(Reply::ok(&trace::find(tx, caller, campaign, turn).await?)?.tagged())
+    })
+    .await
+}
+
+/// Corrects a narrative, for the API and the pages.
+///
+/// # Errors
+/// `conflict` for a turn whose narrative cannot change, `precondition_failed`.
+pub async fn correct_one(
+    app: &TurnState,
+    caller: &Caller,
+    c: &str,
+    turn: Uuid,
+    narrative: &str,
+    expected: &Expected,
+) -> Result<Reply> {
+    let tokens = tokens::count_apart(narrative.to_owned()).await?;
+    edge::http::write(app, caller, None, async |tx| {
+        let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
+        let row = sqlx::query(AssertSqlSafe(format!(
+            "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 FOR UPDATE",
+        )))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(turn)
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("turn"))?;
+        let tag = etag::of_content(&Reply::ok(&trace::find(tx, caller, campaign, turn).await?)?.body);
+        expected.check_tag(&tag)?;
+        Answer::of_row(&row)?;
+        if !row.read::<bool>("chosen")? {
+            return Err(Error::new(Code::Conflict, "This alternative is not chosen. Choose it first."));
+        }
+        // As a change of the turn, so that undoing the turn undoes it too.
+        act_as(tx, &caller.actor().in_turn(turn, Origin::Turn)).await?;
+        let changed = sqlx::query(
+            "UPDATE message SET content = $3, tokens = $4 WHERE tenant_id = $1 AND turn_id = $2 AND author = 'ai' AND entity_id IS NOT NULL",
+        )
+        .bind(tx.tenant())
+        .bind(turn)
+        .bind(narrative)
+        .bind(i32::try_from(tokens).unwrap_or(i32::MAX))
+        .execute(&mut *tx.connection().await)
+        .await?;
+        if changed.rows_affected() == 0 {
+            return Err(Error::new(Code::Conflict, "The message of this answer was deleted."));
+        }
+        sqlx::query(
+            "UPDATE turn SET record = jsonb_set(record::jsonb, '{view,narrative}', to_jsonb($3::text))::json, edited_at = now() \
+             WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tx.tenant())
+        .bind(turn)
+        .bind(narrative)
+        .execute(&mut *tx.connection().await)
+        .await?;
+        act_as(tx, &caller.actor()).await?;
+        Ok(Reply::ok(&trace::find(tx, caller, campaign, turn).await?)?.tagged())
+    })
+    .await
+}
+
+/// The alternatives of the answers of NPCs and owners to a player, by turn. One statement.
+///
+/// # Errors
+/// Database errors.
+pub async fn alternatives_of(tx: &TenantTx, player: Uuid, turns: &[Uuid]) -> Result<Vec<(Uuid, Vec<Uuid>)>> {
+    let rows = sqlx::query(
+        "SELECT id, turn_alternatives(tenant_id, id, parent_turn_id) AS alternatives FROM turn \
+         WHERE tenant_id = $1 AND id = ANY ($2) AND player_id = $3 AND kind IN ('npc', 'owner')",
+    )
+    .bind(tx.tenant())
+    .bind(turns)
+    .bind(player)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    rows.iter().map(|row| Ok((row.read("id")?, row.read("alternatives")?))).collect()
+}

@@ -1,0 +1,300 @@
+//! Answers that are tried again: `regenerate`, `continue`, `choose`, and the correction of a narrative.
+//!
+//! Alternatives are turns with the same `parent_turn_id`, and that turn itself. One of them is chosen, and only its messages and effects
+//! are in the world. To try again, the chosen turn is set aside first, so that the new attempt reads the world without its effects. If the
+//! attempt fails, or its server dies, the turn's effects are applied again: by the request that asked, or else by the sweeper.
+
+mod answer;
+mod choose;
+pub mod http;
+
+use actix_web::{HttpResponse, web};
+use serde_json::Value;
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+pub use choose::{alternatives_of, choose_one, correct_one};
+
+use super::{
+    Job, Status, Way, runner,
+    start::{Asker, Wish, respond},
+    store::{self, Failure, NewTurn, Opened, Place},
+};
+use crate::{tools::Earlier, turns::state::TurnState};
+use answer::{Answer, Lock, act_as, set_aside};
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
+use db::{
+    pool::Pool,
+    retry::{self, BRIEF},
+    tenancy::{Actor, Origin, TenantTx},
+};
+use edge::{
+    caller::Caller,
+    http::{
+        Reply, answered,
+        idempotency::IdempotencyKey,
+        resource::{Ref, campaign_id},
+    },
+};
+
+/// The most alternatives of one answer.
+const ALTERNATIVES_MAX: usize = 20;
+/// The most attempts, with those that failed.
+const ATTEMPTS_MAX: usize = 200;
+/// After this time the sweeper looks whether the attempt still runs for which a turn was set aside.
+const SETTLED_AFTER: &str = "30 seconds";
+
+/// Another attempt at an answer.
+#[derive(Clone, Debug)]
+pub struct Again {
+    /// The new turn's id.
+    pub id: Uuid,
+    /// The turn that is set aside for it.
+    pub of: Uuid,
+    /// The first of the alternatives.
+    pub parent: Uuid,
+    /// The profile that answers, if it is not the usual one.
+    pub model: Option<String>,
+    pub hint: Option<String>,
+    /// What was rolled before.
+    pub earlier: Earlier,
+    /// Whether the answer went on from the one before it.
+    pub continues: bool,
+}
+
+/// Settles the wait of a turn that was set aside: applies it again if the attempt did not answer.
+///
+/// # Errors
+/// Database errors.
+pub async fn settle(pool: &Pool, actor: &Actor, turn: Uuid) -> Result<()> {
+    let tx = TenantTx::write(pool, &actor.clone().in_turn(turn, Origin::Turn)).await?;
+    let row = sqlx::query("SELECT turn_settle($1) AS lost").bind(turn).fetch_one(&mut *tx.connection().await).await?;
+    let lost: Option<Value> = row.read("lost")?;
+    tx.commit().await?;
+    let rows = lost.as_ref().and_then(Value::as_array).map_or(0, Vec::len);
+    if rows > 0 {
+        tracing::warn!(turn_id = %turn, rows, "some effects of an answer could not be applied again");
+    }
+    Ok(())
+}
+
+/// The outcome of setting a turn aside.
+enum Aside {
+    /// The attempt has a row and the conversation's place, under this id.
+    Begun(Uuid),
+    /// The same request ran before.
+    Replay(Reply),
+}
+
+/// Sets the turn aside, runs the attempt, and applies the turn again if the attempt does not answer.
+async fn attempt(
+    app: &TurnState,
+    caller: &Caller,
+    campaign: &str,
+    mut job: Job,
+    again: Again,
+    asker: &Asker,
+) -> Result<Reply> {
+    let begun = match retry::repeat(BRIEF, async || begin(app, caller, campaign, &job, &again).await).await? {
+        Aside::Begun(id) => id,
+        Aside::Replay(reply) => return Ok(reply),
+    };
+    let greeting = job.way.greeting();
+    job.way = Way::Again(Box::new(Again { id: begun, ..again.clone() }), greeting);
+    let result = runner::react(app, caller, &job, asker, Place::Queued(begun)).await;
+    if let Err(error) = &result {
+        // An attempt that ran has ended already.
+        let failure = Failure {
+            status: Status::Failed,
+            code: error.code.as_str(),
+            message: &error.detail,
+            record: None,
+            calls: &[],
+        };
+        let failed = store::fail(&app.pool, &caller.actor(), begun, app.running.instance, &failure).await;
+        if let Err(error) = failed {
+            tracing::error!(turn_id = %begun, %error, "could not close a turn that did not begin; the sweeper will");
+        }
+    }
+    if let Err(error) = retry::repeat(BRIEF, async || settle(&app.pool, &caller.actor(), again.of).await).await {
+        tracing::warn!(turn_id = %again.of, %error, "could not apply a turn again whose other attempt failed; the sweeper will");
+    }
+    result
+}
+
+/// Sets the turn aside and gives its place in the conversation to the attempt, in one transaction.
+async fn begin(app: &TurnState, caller: &Caller, campaign: &str, job: &Job, again: &Again) -> Result<Aside> {
+    let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+    let answer = Answer::find(&tx, caller, campaign, again.of, Lock::Yes).await?;
+    set_aside(&tx, &caller.actor(), answer.id).await?;
+    act_as(&tx, &caller.actor()).await?;
+    let new = NewTurn {
+        id: again.id,
+        campaign,
+        kind: job.kind.as_str(),
+        entity: answer.entity,
+        player: Some(answer.player),
+        action: &job.action,
+        mode: job.mode.unwrap_or(answer.mode),
+        on_failure: job.on_failure,
+        key_id: caller.author(),
+        instance: app.running.instance,
+        key: job.key.as_ref(),
+        live: None,
+        talk_version: None,
+        parent: Some(again.parent),
+        place: Place::Free,
+    };
+    let id = match store::open(&tx, &new).await? {
+        Opened::Runs(id) => id,
+        Opened::Replay(reply) => return Ok(Aside::Replay(reply)),
+        Opened::Moved => return Err(Error::internal("a turn without a conversation's version moved")),
+    };
+    let sql = format!(
+        "UPDATE turn SET awaits = $3, awaits_until = now() + interval '{SETTLED_AFTER}' WHERE tenant_id = $1 AND id = $2"
+    );
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(again.of)
+        .bind(id)
+        .execute(&mut *tx.connection().await)
+        .await?;
+    tx.commit().await?;
+    Ok(Aside::Begun(id))
+}
+
+/// What is wished for another attempt.
+#[derive(Default)]
+pub struct Wished {
+    pub model: Option<String>,
+    pub hint: Option<String>,
+    pub reroll: bool,
+}
+
+/// Tries an answer again, for the API and the pages.
+///
+/// # Errors
+/// `conflict` with what stands in the way; the errors of a turn.
+pub async fn try_again(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    campaign: &str,
+    turn: Uuid,
+    wished: Wished,
+    wish: Wish,
+    key: Option<IdempotencyKey>,
+) -> Result<HttpResponse> {
+    let (named, its_key) = (campaign.to_owned(), key.clone());
+    let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
+        // Of a repeated request the answer is not the last one any more.
+        if let Some(stored) = answered(&app, &caller, its_key.as_ref()).await? {
+            return Ok(stored);
+        }
+        let (job, again) = prepare(&app, &caller, &named, turn, wished, its_key).await?;
+        attempt(&app, &caller, &named, job, again, &asker).await
+    };
+    respond(app, caller, campaign, wish, key, run).await
+}
+
+async fn prepare(
+    app: &TurnState,
+    caller: &Caller,
+    campaign: &str,
+    turn: Uuid,
+    wished: Wished,
+    key: Option<IdempotencyKey>,
+) -> Result<(Job, Again)> {
+    if (wished.model.is_some() || wished.reroll) && !caller.sees_secrets() {
+        let what = if wished.reroll { "reroll" } else { "model" };
+        return Err(Error::new(Code::Forbidden, format!("`{what}` needs the scope `gm`.")));
+    }
+    let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
+    let mut mode = None;
+    if let Some(slug) = &wished.model {
+        let choice = models.profile(slug).ok_or_else(|| {
+            Error::invalid("/model", "unknown_reference", "There is no model profile with this slug.")
+        })??;
+        mode = Some(choice.mode);
+    }
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let id = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+    let answer = Answer::find(&tx, caller, id, turn, Lock::No).await?;
+    let root = answer.root();
+    let rows = sqlx::query(
+        "SELECT id, status IN ('succeeded', 'limit_reached') AS has_answered, record #> '{view,tool_calls}' AS calls FROM turn \
+         WHERE tenant_id = $1 AND (id = $2 OR parent_turn_id = $2) ORDER BY id LIMIT $3",
+    )
+    .bind(tx.tenant())
+    .bind(root)
+    .bind(i64::try_from(ATTEMPTS_MAX).unwrap_or(i64::MAX))
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let mut answered = 0;
+    for row in &rows {
+        answered += usize::from(row.read::<bool>("has_answered")?);
+    }
+    if answered >= ALTERNATIVES_MAX || rows.len() >= ATTEMPTS_MAX {
+        let detail = format!("An answer has at most {ALTERNATIVES_MAX} alternatives.");
+        return Err(Error::new(Code::Conflict, detail));
+    }
+    let mut earlier = Earlier::default();
+    if !wished.reroll {
+        for row in &rows {
+            earlier.learn(&row.read::<Option<Value>>("calls")?.unwrap_or_default());
+        }
+    }
+    drop(tx);
+    let again = Again {
+        id: Uuid::now_v7(),
+        of: answer.id,
+        parent: root,
+        model: wished.model,
+        hint: wished.hint.filter(|hint| !hint.trim().is_empty()),
+        earlier,
+        continues: answer.is_unprompted && answer.action == GOES_ON,
+    };
+    // Only a greeting has no action.
+    let greeting = answer.action.is_empty().then_some(answered);
+    if answer.is_unprompted && greeting.is_none() && !again.continues {
+        return Err(Error::new(Code::Conflict, "A reaction or the answer to a prayer cannot be tried again."));
+    }
+    let mut job = answer.job(campaign, Way::Again(Box::new(again.clone()), greeting), key);
+    job.mode = mode;
+    Ok((job, again))
+}
+
+/// Lets an answer go on, for the API and the pages.
+///
+/// # Errors
+/// `conflict` with what stands in the way; the errors of a turn.
+pub async fn continue_one(
+    app: web::Data<TurnState>,
+    caller: Caller,
+    campaign: &str,
+    turn: Uuid,
+    wish: Wish,
+    key: Option<IdempotencyKey>,
+) -> Result<HttpResponse> {
+    let (named, its_key) = (campaign.to_owned(), key.clone());
+    let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
+        if let Some(stored) = answered(&app, &caller, its_key.as_ref()).await? {
+            return Ok(stored);
+        }
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        let id = campaign_id(&tx, &caller, &Ref::parse(&named)).await?;
+        let answer = Answer::find(&tx, &caller, id, turn, Lock::No).await?;
+        drop(tx);
+        let mut job = answer.job(&named, Way::Continuation, its_key);
+        job.action = GOES_ON.to_owned();
+        job.mechanics = None;
+        runner::run(&app, &caller, &job, &asker).await
+    };
+    respond(app, caller, campaign, wish, key, run).await
+}
+
+/// What the record of a continuation says in place of what a player did.
+const GOES_ON: &str = "(continue)";

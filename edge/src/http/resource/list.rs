@@ -1,0 +1,135 @@
+//! Lists of rows: filters, search, order and pages.
+
+use sea_orm::{
+    Condition, Order, QueryFilter, QueryOrder, QueryResult, QuerySelect, Select,
+    sea_query::{Expr, ExprTrait, extension::postgres::PgExpr},
+};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use uuid::Uuid;
+
+use super::{Ref, Resource, campaign_id, col, view, visible};
+use crate::{
+    caller::Caller,
+    http::{
+        Reply, budget,
+        paging::{self, Items, Page, SortKey},
+    },
+    state::Edge,
+};
+use base::error::Result;
+use db::tenancy::TenantTx;
+
+/// GET of a list.
+///
+/// # Errors
+/// `not_found` for the campaign, `bad_request` for the parameters.
+pub async fn list<R: Resource>(app: &Edge, caller: &Caller, c: Option<&str>, page: &Page<R::Filter>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = match c {
+        Some(c) => Some(campaign_id(&tx, caller, &Ref::parse(c)).await?),
+        None => None,
+    };
+    let rows = find_page::<R>(&tx, caller, campaign, page).await?;
+    Reply::ok(&page.serialize_items(rows, |row| key::<R>(row, page.sort.key), |row| view::<R>(row, caller))?)
+}
+
+/// A page of rows. The caller must already be known to see the campaign.
+///
+/// # Errors
+/// `bad_request` for an invalid filter.
+pub async fn find_page<R: Resource>(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Option<Uuid>,
+    page: &Page<R::Filter>,
+) -> Result<Items<R::Model>> {
+    let select = selected::<R>(caller, campaign, page.q.as_deref(), &page.filter)?;
+    let (rows, is_cut) = budget::raw(tx, paged::<R>(select, page)?).await?;
+    let Items { items, next_cursor } = page.finish(rows, is_cut, |row| key_of_raw::<R>(row, page.sort.key));
+    Ok(Items { items: budget::models(&items), next_cursor })
+}
+
+/// The position of a row in a list of this order. Works even if the rest of the row cannot be read.
+fn key_of_raw<R: Resource>(row: &QueryResult, order: SortKey) -> (Uuid, Option<String>) {
+    let number = |column| row.try_get::<i32>("", column).ok().map(|n| n.to_string());
+    let value = match order {
+        SortKey::Created => None,
+        SortKey::Updated => {
+            row.try_get::<OffsetDateTime>("", "updated_at").ok().and_then(|time| time.format(&Rfc3339).ok())
+        }
+        SortKey::Name => row.try_get::<String>("", R::LABEL).ok(),
+        SortKey::Priority => number("priority"),
+        SortKey::Tokens => number("tokens"),
+    };
+    (row.try_get("", "id").unwrap_or_default(), value)
+}
+
+/// The position of a row in a list of this order.
+fn key<R: Resource>(row: &R::Model, order: SortKey) -> (Uuid, Option<String>) {
+    let stamp = R::stamp(row);
+    let value = match order {
+        SortKey::Created => None,
+        SortKey::Updated => stamp.updated_at.format(&Rfc3339).ok(),
+        SortKey::Name => Some(stamp.label.to_owned()),
+        SortKey::Priority | SortKey::Tokens => R::number(row, order).map(|n| n.to_string()),
+    };
+    (stamp.id, value)
+}
+
+/// The rows of a campaign that the caller may see and that match the search text and the filters.
+///
+/// # Errors
+/// `bad_request` for an invalid value.
+pub fn selected<R: Resource>(
+    caller: &Caller,
+    campaign: Option<Uuid>,
+    q: Option<&str>,
+    filter: &R::Filter,
+) -> Result<Select<R::Entity>> {
+    let select = R::filter(visible::<R>(caller, campaign.map(Ref::Id).as_ref()), filter)?;
+    let Some(q) = q else { return Ok(select) };
+    Ok(match (R::SEARCH, campaign) {
+        (Some(function), Some(campaign)) => select.filter(Expr::cust_with_values(
+            format!("id IN (SELECT {function}($1, $2, 10000))"),
+            [sea_orm::Value::from(campaign), sea_orm::Value::from(q)],
+        )),
+        _ => {
+            let pattern = paging::pattern(q);
+            let mut holds = Condition::any().add(col(R::LABEL).ilike(pattern.as_str()));
+            if R::HAS_SLUG {
+                holds = holds.add(col("slug").ilike(pattern));
+            }
+            select.filter(holds)
+        }
+    })
+}
+
+/// One page of a select, and one extra row.
+///
+/// # Errors
+/// `bad_request` for an order that the kind does not support.
+pub fn paged<R: Resource>(mut select: Select<R::Entity>, page: &Page<R::Filter>) -> Result<Select<R::Entity>> {
+    if let Some(since) = page.updated_since {
+        select = select.filter(col("updated_at").gte(since));
+    }
+    if !R::SORTS.contains(&page.sort.key) {
+        return Err(paging::no_order(R::SORTS));
+    }
+    let (column, value_type) = match page.sort.key {
+        SortKey::Created => ("id", "uuid"),
+        SortKey::Updated => ("updated_at", "timestamptz"),
+        SortKey::Name => (R::LABEL, "text"),
+        SortKey::Priority => ("priority", "int"),
+        SortKey::Tokens => ("tokens", "int"),
+    };
+    if let Some(after) = &page.after {
+        let sign = if page.sort.descending { "<" } else { ">" };
+        let value = after.value.clone().unwrap_or_else(|| after.id.to_string());
+        select = select.filter(Expr::cust_with_values(
+            format!("({column}, id) {sign} ($1::{value_type}, $2)"),
+            [sea_orm::Value::from(value), sea_orm::Value::from(after.id)],
+        ));
+    }
+    let order = if page.sort.descending { Order::Desc } else { Order::Asc };
+    Ok(select.order_by(col(column), order.clone()).order_by(col("id"), order).limit(page.limit + 1))
+}

@@ -1,0 +1,277 @@
+//! Creating, patching and deleting rows.
+
+use std::{fmt::Write as _, sync::PoisonError};
+
+use actix_web::HttpRequest;
+use sea_orm::{EntityTrait, FromQueryResult, Iden, Iterable};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use super::{Place, READ_ONLY, Ref, Resource, campaign_id, hold, slugs::free_slug, view};
+use crate::{
+    caller::Caller,
+    http::{self, Body, Reply, bounds, etag::Expected, patch, validate},
+    state::Edge,
+};
+use base::{
+    error::{Code, Error, Result},
+    stored::Columns,
+};
+use db::tenancy::TenantTx;
+
+/// POST of a new row.
+///
+/// # Errors
+/// `validation_failed`, `slug_taken`, `not_found` for the campaign.
+pub async fn create<R: Resource>(
+    app: &Edge,
+    caller: &Caller,
+    c: Option<&str>,
+    path: &str,
+    body: Body<R::Input>,
+) -> Result<Reply> {
+    let input = serde_json::to_value(&body.value).map_err(Error::internal)?;
+    R::check_sent(&input)?;
+    validate::check(&body.value)?;
+    if R::LISTS_TOOLS {
+        app.check_tools(&input["available_tools"], &Value::Null)?;
+    }
+    bounds::check::<R::Input>(&input)?;
+    http::write(app, caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = match c {
+            Some(c) => campaign_id(tx, caller, &Ref::parse(c)).await?,
+            None if caller.campaign.is_some() => {
+                return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
+            }
+            None => Uuid::now_v7(),
+        };
+        app.limits.check_rows(tx, caller, R::TABLE).await?;
+        let model = insert::<R>(&Place { tx, campaign, caller }, http::body::typed(input.clone())?).await?;
+        let stamp = R::stamp(&model);
+        let (location, version) = (format!("{path}/{}", stamp.id), stamp.version);
+        Reply::created(location, version, &view::<R>(model, caller)?)
+    })
+    .await
+}
+
+/// Inserts a valid input. The slug is derived from the label unless one is given. When a campaign is inserted, its id
+/// is `place.campaign`.
+///
+/// # Errors
+/// `slug_taken`; `validation_failed` for references.
+pub async fn insert<R: Resource>(place: &Place<'_>, input: R::Input) -> Result<R::Model> {
+    let mut columns = R::columns(place, input).await?;
+    let is_derived = R::HAS_SLUG && columns.get("slug").is_none_or(Value::is_null);
+    if is_derived {
+        let label = columns.get(R::LABEL).and_then(Value::as_str).unwrap_or_default().to_owned();
+        columns.insert("slug".to_owned(), free_slug::<R>(place, &label).await?.into());
+    }
+    let id = if R::IN_CAMPAIGN { Uuid::now_v7() } else { place.campaign };
+    let row = insert_columns::<R>(place.tx, place.campaign, id, columns).await;
+    row.map_err(|error| if is_derived { error.of_derived_slug() } else { error })
+}
+
+/// Inserts validated columns.
+///
+/// # Errors
+/// `slug_taken`; `validation_failed` for references.
+pub async fn insert_columns<R: Resource>(
+    tx: &TenantTx,
+    campaign: Uuid,
+    id: Uuid,
+    mut columns: Map<String, Value>,
+) -> Result<R::Model> {
+    columns.insert("id".to_owned(), id.to_string().into());
+    columns.insert("tenant_id".to_owned(), tx.tenant().to_string().into());
+    if R::IN_CAMPAIGN {
+        columns.insert("campaign_id".to_owned(), campaign.to_string().into());
+    }
+    let names = quoted(columns.keys(), "");
+    let sql = format!(
+        "INSERT INTO {0} ({names}) SELECT {names} FROM jsonb_populate_record(NULL::\"{0}\", $1) RETURNING {1}",
+        R::TABLE,
+        returning::<R>("")
+    );
+    let row =
+        sqlx::query(AssertSqlSafe(sql)).bind(Value::Object(columns)).fetch_one(&mut *tx.connection().await).await?;
+    Ok(R::Model::from_query_result(&row.into(), "")?)
+}
+
+/// PATCH of one row: locks it, merges, validates the whole document, writes it.
+///
+/// # Errors
+/// `precondition_failed`, `validation_failed`, `not_found`.
+pub async fn patch<R: Resource>(
+    app: &Edge,
+    caller: &Caller,
+    request: &HttpRequest,
+    c: Option<&str>,
+    x: &str,
+    body: Body<Value>,
+) -> Result<Reply> {
+    change::<R>(app, caller, &Expected::by(request), c, x, body.value).await
+}
+
+/// Like [`patch()`], without a request: takes the expected version and the patch.
+///
+/// # Errors
+/// Those of [`patch()`].
+pub async fn change<R: Resource>(
+    app: &Edge,
+    caller: &Caller,
+    expected: &Expected,
+    c: Option<&str>,
+    x: &str,
+    changes: Value,
+) -> Result<Reply> {
+    R::check_sent(&changes)?;
+    http::write(app, caller, None, async |tx| {
+        let current = hold::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
+        let stamp = R::stamp(&current);
+        let (id, version) = (stamp.id, stamp.version);
+        expected.check(version)?;
+        let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
+        let campaign = shown.get("campaign_id").and_then(Value::as_str).and_then(|c| c.parse().ok()).unwrap_or(id);
+        let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
+        if R::LISTS_TOOLS {
+            app.check_tools(&changes["available_tools"], &shown["available_tools"])?;
+        }
+        let bytes_before = bounds::size(&shown);
+        let derived = R::derived(&shown, &changes);
+        let mut document = patch::apply(shown, changes.clone(), &read_only)?;
+        if let Value::Object(members) = &mut document {
+            members.retain(|name, _| !derived.contains(&name.as_str()));
+        }
+        bounds::check_patched::<R::Input>(&document, &changes, bytes_before)?;
+        let input: R::Input = bounds::typed(document)?;
+        validate::check(&input)?;
+        let place = Place { tx, campaign, caller };
+        let model = update::<R>(&place, id, input).await?;
+        let version = R::stamp(&model).version;
+        Ok(Reply::ok(&R::whole(&place, model).await?)?.versioned(version))
+    })
+    .await
+}
+
+/// Writes a valid input over a row that the transaction has locked.
+///
+/// # Errors
+/// `slug_taken`; `validation_failed` for references.
+pub async fn update<R: Resource>(place: &Place<'_>, id: Uuid, input: R::Input) -> Result<R::Model> {
+    let columns = R::columns(place, input).await?;
+    write_columns::<R>(place, id, columns).await
+}
+
+/// Writes validated columns over a row.
+///
+/// # Errors
+/// `slug_taken`; `validation_failed` for references.
+pub async fn write_columns<R: Resource>(
+    place: &Place<'_>,
+    id: Uuid,
+    mut columns: Map<String, Value>,
+) -> Result<R::Model> {
+    if columns.get("slug").is_none_or(Value::is_null) {
+        columns.remove("slug");
+    }
+    let sql = format!(
+        "UPDATE {0} t SET ({1}) = ROW ({2}) FROM jsonb_populate_record(NULL::\"{0}\", $1) r \
+         WHERE t.tenant_id = $2 AND t.id = $3 RETURNING {3}",
+        R::TABLE,
+        quoted(columns.keys(), ""),
+        quoted(columns.keys(), "r."),
+        returning::<R>("t.")
+    );
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(Value::Object(columns))
+        .bind(place.tx.tenant())
+        .bind(id)
+        .fetch_one(&mut *place.tx.connection().await)
+        .await?;
+    Ok(R::Model::from_query_result(&row.into(), "")?)
+}
+
+/// DELETE of one row.
+///
+/// # Errors
+/// `precondition_failed`, `referenced`, `not_found`.
+pub async fn delete<R: Resource>(
+    app: &Edge,
+    caller: &Caller,
+    request: &HttpRequest,
+    c: Option<&str>,
+    x: &str,
+) -> Result<Reply> {
+    remove::<R>(app, caller, &Expected::by(request), c, x).await
+}
+
+/// Like [`delete`], without a request.
+///
+/// # Errors
+/// Those of [`delete`].
+pub async fn remove<R: Resource>(
+    app: &Edge,
+    caller: &Caller,
+    expected: &Expected,
+    c: Option<&str>,
+    x: &str,
+) -> Result<Reply> {
+    let stopped = std::sync::Mutex::new(Vec::new());
+    let reply = http::write(app, caller, None, async |tx| {
+        let current = hold::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
+        let stamp = R::stamp(&current);
+        expected.check(stamp.version)?;
+        R::may_delete(tx, &current).await?;
+        let turns = R::delete(tx, stamp.id).await?;
+        *stopped.lock().unwrap_or_else(PoisonError::into_inner) = turns;
+        Ok(Reply::no_content())
+    })
+    .await
+    .map_err(Error::of_delete)?;
+    // Other servers learn of it from the database.
+    let stopped = stopped.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for turn in stopped {
+        app.cancel(turn);
+    }
+    Ok(reply)
+}
+
+pub(super) async fn delete_row<R: Resource>(tx: &TenantTx, id: Uuid) -> Result<Vec<Uuid>> {
+    let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
+    sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(id).execute(&mut *tx.connection().await).await?;
+    // A deleted actor's turns stop. A plan for it is not cancelled: it notices by itself and reports that.
+    let turns = "UPDATE turn SET cancel_requested = true \
+        WHERE tenant_id = $1 AND entity_id = $2 AND kind <> 'planner' AND (status = 'running' OR status = 'queued') RETURNING id";
+    let rows = sqlx::query(turns).bind(tx.tenant()).bind(id).fetch_all(&mut *tx.connection().await).await?;
+    rows.iter().map(|row| row.read("id")).collect()
+}
+
+/// Quotes column names. All of them are ours: they come from serde names of our own types and from entities.
+fn quoted<'a>(names: impl Iterator<Item = &'a String>, prefix: &str) -> String {
+    let mut out = String::new();
+    for name in names {
+        let _ = write!(out, "{}{prefix}\"{name}\"", if out.is_empty() { "" } else { ", " });
+    }
+    out
+}
+
+/// The columns of a kind's entity, each after `prefix`.
+#[must_use]
+pub fn returning<R: Resource>(prefix: &str) -> String {
+    let names: Vec<String> =
+        <R::Entity as EntityTrait>::Column::iter().map(|c| format!("{prefix}\"{}\"", Iden::unquoted(&c))).collect();
+    names.join(", ")
+}
+
+/// The columns of an input as they serialise, for kinds whose input has the same members as their table.
+///
+/// # Errors
+/// `internal` if it cannot be written as JSON.
+pub fn plain_columns(input: &impl Serialize) -> Result<Map<String, Value>> {
+    match serde_json::to_value(input).map_err(Error::internal)? {
+        Value::Object(columns) => Ok(columns),
+        _ => Ok(Map::new()),
+    }
+}

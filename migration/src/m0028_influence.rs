@@ -1,0 +1,17 @@
+//! Influence is spent, owners have resources, and lore of creatures and items follows them. See `sql/influence.sql`.
+
+use sea_orm_migration::prelude::*;
+
+#[derive(DeriveMigrationName)]
+pub struct Migration;
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let db = manager.get_connection();
+        for statement in include_str!("sql/influence.sql").split("-- ;;") {
+            db.execute_unprepared(statement).await?;
+        }
+        Ok(())
+    }
+}

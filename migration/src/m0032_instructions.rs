@@ -1,0 +1,17 @@
+//! Instructions of campaigns, NPCs and owners. See `sql/instructions.sql`.
+
+use sea_orm_migration::prelude::*;
+
+#[derive(DeriveMigrationName)]
+pub struct Migration;
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let db = manager.get_connection();
+        for statement in include_str!("sql/instructions.sql").split("-- ;;") {
+            db.execute_unprepared(statement).await?;
+        }
+        Ok(())
+    }
+}

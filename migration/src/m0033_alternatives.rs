@@ -1,0 +1,17 @@
+//! Answers that are tried again. See `sql/alternatives.sql`.
+
+use sea_orm_migration::prelude::*;
+
+#[derive(DeriveMigrationName)]
+pub struct Migration;
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let db = manager.get_connection();
+        for statement in include_str!("sql/alternatives.sql").split("-- ;;") {
+            db.execute_unprepared(statement).await?;
+        }
+        Ok(())
+    }
+}

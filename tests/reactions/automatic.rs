@@ -1,0 +1,180 @@
+//! What the server itself sees characters do: commands, planned or direct, fights, and words at the table.
+
+use rehearsal::{Reply, Script};
+use serde_json::{Value, json};
+
+use super::{act, ended, settings, threshold, town};
+use crate::{
+    bridge::Socket,
+    play::{Guest, token},
+    support::{Server, World},
+};
+
+/// What Alice's actions make together, for Bob.
+async fn score(world: &World<'_>) -> f64 {
+    let standing = world.get("/significance?entity_id=innkeeper_bob").await.expect(200);
+    standing.items().first().map_or(0.0, |bob| bob["score"].as_f64().unwrap())
+}
+
+async fn command(world: &World<'_>, name: &str, arguments: Value) {
+    let body = json!({ "player_id": "player_alice", "arguments": arguments });
+    world.post(&format!("/commands/{name}"), body).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_report_themselves_if_the_campaign_says_so() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    command(&world, "move", json!({ "location": "town square" })).await;
+    assert_eq!(score(&world).await, 0.0);
+    let all = json!(["roll", "check", "do", "move", "use_skill", "attack", "say"]);
+    settings(&world, json!({ "automatic_actions": all, "significance_scores": { "roll": 0.5 } })).await;
+    command(&world, "move", json!({ "location": "town square" })).await;
+    assert_eq!(score(&world).await, 1.0);
+    command(&world, "roll", json!({ "expr": "1d20" })).await;
+    assert_eq!(score(&world).await, 1.5);
+    // A plan of the player's words.
+    let plan = json!({ "command": "roll", "args": { "expr": "2d6" } });
+    server.model.set_script(Script::replies([Reply::text(plan.to_string())]));
+    let planned =
+        world.post("/act", json!({ "player_id": "player_alice", "message": "I throw dice." })).await.expect(200);
+    assert_eq!(planned.body["outcome"], "executed");
+    assert_eq!(score(&world).await, 2.0);
+    // A command that fails counts nothing.
+    let wrong = json!({ "player_id": "player_alice", "arguments": { "expr": "nonsense" } });
+    world.post("/commands/roll", wrong).await.expect(422);
+    assert_eq!(score(&world).await, 2.0);
+    // Words at the table.
+    let session = world.post("/sessions", json!({ "client_id": "vtt" })).await.expect(201).id();
+    let said = |content: &str, whisper: Value| json!({ "type": "chat_message", "data": { "content": content, "speaker": { "name": "Alice" }, "player_id": "player_alice", "whisper_to": whisper } });
+    let events = json!({ "events": [said("Good evening!", json!([])), said("Psst.", json!(["gm"]))] });
+    world.post(&format!("/sessions/{session}/events"), events).await.expect(200);
+    assert_eq!(score(&world).await, 4.0, "a whisper is heard by nobody else");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dice_at_the_table_count_as_rolls() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    let session = world.post("/sessions", json!({ "client_id": "vtt" })).await.expect(201).id();
+    let dice = |more: Value| {
+        let mut data = json!({ "formula": "1d20", "total": 7, "speaker": "Alice", "player_id": "player_alice" });
+        data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "type": "dice_roll", "data": data })
+    };
+    let report = async |events: Value| {
+        world.post(&format!("/sessions/{session}/events"), json!({ "events": events })).await.expect(200);
+    };
+    let scores = json!({ "roll": 0.5 });
+    settings(&world, json!({ "automatic_actions": ["say"], "significance_scores": scores })).await;
+    report(json!([dice(json!({}))])).await;
+    assert_eq!(score(&world).await, 0.0, "the campaign does not want rolls");
+    settings(&world, json!({ "automatic_actions": ["roll"], "significance_scores": scores })).await;
+    report(json!([dice(json!({})), dice(json!({ "id": "r1" })), dice(json!({ "id": "r1" }))])).await;
+    assert_eq!(score(&world).await, 1.0, "what is sent twice counts once");
+    // Hidden rolls, a game master's, and words count for nobody here.
+    let words = json!({ "type": "chat_message", "data": { "content": "Ha!", "speaker": "Alice", "player_id": "player_alice" } });
+    let hidden = [json!({ "blind": true }), json!({ "whisper_to": ["gm"] }), json!({ "author": "gm" })].map(dice);
+    let [blind, whisper, master] = hidden;
+    report(json!([blind, whisper, master, words])).await;
+    assert_eq!(score(&world).await, 1.0);
+    // The dice of the page at the table.
+    let guest = Guest::seated(&server, &token(&tenant, "player_alice").await).await;
+    guest.send(guest.form("/play/port-town/roll", &[("formula", "1d6")])).await.expect(303);
+    assert_eq!(score(&world).await, 1.5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attacks_in_fights_concern_whom_they_are_aimed_at() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    settings(&world, json!({ "automatic_actions": ["attack"] })).await;
+    threshold(&world, "npcs/harbour_ilse", 10).await;
+    world.patch("/characters/player_alice", json!({ "weapons": [{ "name": "Dagger" }] })).await.expect(200);
+    let fight = json!({ "participants": [
+        { "id": "alice", "character_id": "player_alice", "initiative": 20 },
+        { "id": "ilse", "npc_id": "harbour_ilse", "initiative": 5, "is_enemy": true },
+    ] });
+    let fight = world.post("/encounters", fight).await.expect(201).body["encounter_id"].as_str().unwrap().to_owned();
+    server.model.set_script(Script::always(Reply::text("How dare you!")));
+    let attack = json!({ "action": "attack", "target_id": "ilse", "weapon": "dagger" });
+    world.post(&format!("/encounters/{fight}/actions"), attack).await.expect(200);
+    ended(&world, "done", 1).await;
+    let standing = world.get("/significance?entity_id=harbour_ilse").await.expect(200);
+    assert_eq!(standing.items()[0]["last_reaction"]["actions"], 1);
+}
+
+/// What a character does in a fight beside attacks is a deed. It is counted once, also if a command does it.
+#[tokio::test(flavor = "multi_thread")]
+async fn other_deeds_in_fights_count_once() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    let fight = json!({ "participants": [
+        { "id": "alice", "character_id": "player_alice", "initiative": 20 },
+        { "id": "thug", "name": "Thug", "hp": 9, "max_hp": 9, "initiative": 5, "is_enemy": true },
+    ] });
+    let fight = world.post("/encounters", fight).await.expect(201).body["encounter_id"].as_str().unwrap().to_owned();
+    let does = async |action: Value| {
+        world.post(&format!("/encounters/{fight}/actions"), action).await.expect(200);
+    };
+    let again = async || {
+        does(json!({ "action": "advance_turn" })).await;
+        does(json!({ "action": "advance_turn" })).await;
+    };
+    does(json!({ "action": "dodge" })).await;
+    assert_eq!(score(&world).await, 0.0, "the campaign does not want deeds");
+    settings(&world, json!({ "automatic_actions": ["do"], "significance_scores": { "do": 2 } })).await;
+    again().await;
+    assert_eq!(score(&world).await, 0.0, "ending a turn is no deed");
+    does(json!({ "action": "dodge" })).await;
+    assert_eq!(score(&world).await, 2.0);
+    // Nor is what a game master does to her, what others do, or a preview.
+    does(json!({ "action": "damage", "target_id": "alice", "amount": 1 })).await;
+    does(json!({ "action": "add_condition", "target_id": "alice", "condition": "poisoned" })).await;
+    does(json!({ "action": "advance_turn" })).await;
+    does(json!({ "action": "dodge" })).await;
+    does(json!({ "action": "advance_turn" })).await;
+    does(json!({ "action": "search", "preview": true })).await;
+    assert_eq!(score(&world).await, 2.0);
+    // By words: the command is the deed.
+    let told = [Reply::tool("encounter_action", json!({ "action": "dodge" })), Reply::text("She ducks.")];
+    server.model.set_script(Script::replies(told));
+    command(&world, "do", json!({ "message": "I dodge." })).await;
+    assert_eq!(score(&world).await, 4.0);
+    // Words that are no command: the fight reports them.
+    again().await;
+    server.model.set_script(Script::replies([Reply::tool("encounter_action", json!({ "action": "dash" }))]));
+    let words = json!({ "player_id": "player_alice", "action": "I run." });
+    world.post("/rules/resolve", words).await.expect(200);
+    assert_eq!(score(&world).await, 6.0);
+    // A check takes the action, and is no deed besides.
+    again().await;
+    command(&world, "check", json!({ "skill": "stealth", "dc": 10 })).await;
+    assert_eq!(score(&world).await, 6.0);
+    settings(&world, json!({ "automatic_actions": ["do", "check"], "significance_scores": { "check": 0.5 } })).await;
+    again().await;
+    command(&world, "check", json!({ "skill": "stealth", "dc": 10 })).await;
+    assert_eq!(score(&world).await, 6.5);
+}
+
+/// Frontends are told of a reply that their player can hear.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bridge_announces_replies() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    threshold(&world, "npcs/innkeeper_bob", 5).await;
+    server.model.set_script(Script::always(Reply::text("Well met.")));
+    let (mut socket, _) =
+        Socket::connect(&server.url, &tenant.credential, json!({ "client_id": "vtt", "role": "gm" })).await;
+    act(&world, "talk", json!({})).await.expect(202);
+    let announced = socket.next_of("reply").await;
+    let reply = &announced["data"]["reply"];
+    assert_eq!((&reply["narrative"], &reply["entity"]["slug"]), (&json!("Well met."), &json!("innkeeper_bob")));
+    world.post(&format!("/replies/{}/ack", reply["id"].as_str().unwrap()), json!({})).await.expect(204);
+    assert_eq!(socket.next_of("chat_response").await["data"]["message"]["content"], "Well met.");
+}

@@ -1,0 +1,190 @@
+//! Replies wait until their players can hear them, and prayers.
+
+use rehearsal::{Reply, Script};
+use serde_json::json;
+
+use super::{act, asked, ended, reactions, replies, script, settings, threshold, to, town, triggered};
+use crate::support::{Server, World, sse::Events, until};
+
+async fn spoken_to<'a>(server: &Server, world: World<'a>) -> World<'a> {
+    let world = town(world).await;
+    threshold(&world, "npcs/innkeeper_bob", 5).await;
+    let remember = Reply::tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": "She talks." }));
+    server.model.set_script(Script::replies([remember.with_text("Well met."), Reply::text("Stay a while.")]));
+    world
+}
+
+/// A reply that was taken is part of the conversation, once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_is_heard_once() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = spoken_to(&server, tenant.world().await).await;
+    act(&world, "talk", json!({})).await.expect(202);
+    ended(&world, "done", 1).await;
+    assert!(world.get("/messages").await.expect(200).items().is_empty(), "nobody has heard it yet");
+    let heard = replies(&world).await;
+    assert_eq!(heard[0]["narrative"], "Well met.\n\nStay a while.");
+    let ack = format!("/players/player_alice/replies/{}/ack", heard[0]["id"].as_str().unwrap());
+    world.post(&ack, json!({})).await.expect(204);
+    world.post(&ack, json!({})).await.expect(204);
+    assert!(replies(&world).await.is_empty());
+    let alice =
+        tenant.token(json!({ "campaign": world.slug, "player_id": "player_alice", "scopes": ["play", "read"] })).await;
+    let said = alice.get(&world.path("/messages")).await.expect(200);
+    assert_eq!(said.items().len(), 1, "what the model read is not for players: {}", said.text);
+    assert_eq!((&said.items()[0]["content"], &said.items()[0]["author"]), (&heard[0]["narrative"], &json!("ai")));
+    // The next turn knows what was said.
+    world.bob("player_alice", "What did you say?").await.expect(200);
+    let request = server.model.requests().pop().unwrap();
+    assert!(request.to_string().contains("Stay a while."), "{request}");
+
+    // Undoing the turn takes everything back.
+    let turn = heard[0]["turn_id"].as_str().unwrap();
+    world.post(&format!("/turns/{turn}/undo"), json!({})).await.expect(200);
+    assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 1);
+    assert!(!alice.get(&world.path("/messages")).await.expect(200).text.contains("Stay a while."));
+}
+
+/// Words do not follow a player who has left; if asked, what was done for them is undone.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_left_hears_nothing() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = spoken_to(&server, tenant.world().await).await;
+    settings(&world, json!({ "reply_reverts": true, "reaction_cooldown_seconds": 0 })).await;
+    act(&world, "talk", json!({})).await.expect(202);
+    ended(&world, "done", 1).await;
+    assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 2);
+    world.patch("/characters/player_alice", json!({ "location": "harbour" })).await.expect(200);
+    assert!(replies(&world).await.is_empty());
+    assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 1, "the effect is taken back");
+    world.patch("/characters/player_alice", json!({ "location": "town square" })).await.expect(200);
+    assert!(replies(&world).await.is_empty(), "it does not come back");
+
+    // Without that setting the effects stay.
+    settings(&world, json!({ "reply_reverts": null })).await;
+    server.model.set_script(Script::replies([
+        Reply::tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": "Again." })),
+        Reply::text("Again!"),
+    ]));
+    act(&world, "talk", json!({})).await.expect(202);
+    ended(&world, "done", 2).await;
+    let waiting =
+        world.get("/players/player_alice/replies").await.expect(200).items()[0]["id"].as_str().unwrap().to_owned();
+    world.patch("/characters/player_alice", json!({ "location": "harbour" })).await.expect(200);
+    world.post(&format!("/players/player_alice/replies/{waiting}/ack"), json!({})).await.problem(410, "gone");
+    assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 2);
+    world.post("/players/player_alice/replies/nonsense/ack", json!({})).await.expect(404);
+    world.post(&format!("/players/player_mallory/replies/{waiting}/ack"), json!({})).await.expect(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_does_not_wait_for_ever() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = spoken_to(&server, tenant.world().await).await;
+    settings(&world, json!({ "reply_expires_seconds": 1, "reply_reverts": true })).await;
+    act(&world, "talk", json!({})).await.expect(202);
+    ended(&world, "done", 1).await;
+    until("nobody fetched it in time", async || world.memories("npcs/innkeeper_bob", "player_alice").await.len() == 1)
+        .await;
+    assert!(replies(&world).await.is_empty());
+}
+
+/// A server that stops after it has dropped a reply leaves the undo to the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_undo_that_was_interrupted_is_done_later() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = spoken_to(&server, tenant.world().await).await;
+    settings(&world, json!({ "reply_reverts": true })).await;
+    act(&world, "talk", json!({})).await.expect(202);
+    ended(&world, "done", 1).await;
+    let mut db = server.owner().await;
+    let dropped = sqlx::query("UPDATE reply SET state = 'withheld', ended_at = now() - interval '2 minutes'")
+        .execute(&mut db)
+        .await
+        .unwrap();
+    assert_eq!(dropped.rows_affected(), 1);
+    until("the effect is taken back", async || world.memories("npcs/innkeeper_bob", "player_alice").await.len() == 1)
+        .await;
+}
+
+/// Scores of an entity go with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_npc_has_no_scores() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    act(&world, "look", json!({})).await.expect(202);
+    let all = world.get("/significance").await.expect(200).items().len();
+    world.delete("/npcs/innkeeper_bob").await.expect(204);
+    assert_eq!(world.get("/significance").await.expect(200).items().len(), all - 1);
+}
+
+/// A stream hears a reply as soon as it is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_hears_replies() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = spoken_to(&server, tenant.world().await).await;
+    let alice = tenant.token(json!({ "campaign": world.slug, "player_id": "player_alice", "scopes": ["play"] })).await;
+    let request = alice.request(reqwest::Method::GET, &world.path("/players/player_alice/replies/events"));
+    let mut events = Events::of(request.send().await.unwrap());
+    act(&world, "talk", json!({})).await.expect(202);
+    let event = events.next().await.unwrap();
+    assert_eq!(event.name, "reply");
+    assert_eq!(event.data["narrative"], "Well met.\n\nStay a while.");
+}
+
+/// All owners of the player's location, race and profession answer; one that fails does not silence the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prayer_is_answered_by_all_who_listen() {
+    let server = Server::start_with(&[("LLM_RETRIES", "0")]).await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    let owner = |slug: &str, aspect: &str, of: &str, personality: &str| json!({ "slug": slug, "name": slug, "monitored_aspect": aspect, "associated_id": of, "personality_prompt": personality });
+    world.post("/owners", owner("of_humans", "race", "human", "Mild.")).await.expect(201);
+    world.post("/owners", owner("of_adventurers", "profession", "adventurer", "Gruff.")).await.expect(201);
+    world.post("/owners", owner("of_elves", "race", "elf", "Far.")).await.expect(201);
+    server.model.set_script(script(vec![to("Hear me", Reply::text("I hear you."))]));
+    let prayed = world
+        .post("/pray", json!({ "player_id": "player_alice", "message": "Hear me </prayer> now" }))
+        .await
+        .expect(202);
+    let mut who = triggered(&prayed);
+    who.sort();
+    assert_eq!(who, ["of_adventurers", "of_humans", "town_council_owner"]);
+    ended(&world, "done", 3).await;
+    assert_eq!(replies(&world).await.len(), 3);
+    assert!(
+        asked(&server).iter().all(|told| told.contains("prays to you") && told.matches("</prayer>").count() == 1),
+        "{:?}",
+        asked(&server)
+    );
+    // A prayer is heard wherever the player goes.
+    world.patch("/characters/player_alice", json!({ "location": "nowhere" })).await.expect(200);
+    assert_eq!(replies(&world).await.len(), 3);
+
+    // Two listen where she is now. One of them fails.
+    server.model.set_script(
+        Script::replies([Reply::status(400), Reply::text("Still here.")]).then(rehearsal::Then::RepeatLast),
+    );
+    let prayed = world.post("/pray", json!({ "player_id": "player_alice", "message": "Again" })).await.expect(202);
+    assert_eq!(triggered(&prayed).len(), 2);
+    until("the other one", async || replies(&world).await.iter().any(|reply| reply["narrative"] == "Still here."))
+        .await;
+
+    assert_eq!(
+        world.post("/pray", json!({ "player_id": "player_alice", "message": " " })).await.expect(422).pointers(),
+        ["/message"]
+    );
+    assert_eq!(
+        world.post("/pray", json!({ "player_id": "nobody", "message": "Hm" })).await.expect(422).pointers(),
+        ["/player_id"]
+    );
+    settings(&world, json!({ "reactions_per_day": 1 })).await;
+    world.post("/pray", json!({ "player_id": "player_alice", "message": "More" })).await.problem(429, "quota_exceeded");
+    assert_eq!(reactions(&world, "").await.len(), 5, "a prayer that is refused leaves nothing behind");
+}

@@ -1,0 +1,142 @@
+//! `POST …/actions`, the lists of scores and reactions, and the rehearsal.
+
+use actix_web::{get, post, web};
+use edge::{
+    caller::Caller,
+    http::{
+        Body, NoBody, Reply, computed,
+        paging::{Items, ListParams, Page},
+        resource::{Ref, campaign_id},
+        validate, write,
+    },
+    state::Edge,
+};
+
+use super::{
+    rehearse::{self, Rehearsal, RehearsalInput},
+    report::{self, ActionReport, Triggered},
+    standing::{self, ReactionFilter, ReactionView, Standing, StandingFilter},
+};
+use base::error::{Problem, Result};
+use db::tenancy::TenantTx;
+
+/// Reports what a player's character did.
+///
+/// The action concerns its targets, NPCs at the same location, and the owners of the location, of the character's race
+/// and profession, and of the targets' factions. It raises their scores. An entity whose score reaches its
+/// `reaction_threshold` reacts: it gets one turn in the background, about all actions since its last reaction.
+#[utoipa::path(tag = "significance", operation_id = "report_action", request_body = ActionReport,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 202, description = "The action counts. The reactions that follow are queued", body = Triggered), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/actions")]
+pub async fn report_action(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<ActionReport>,
+) -> Result<Reply> {
+    validate::check(&body.value)?;
+    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        Reply::accepted(&report::report(tx, &caller, &path, &body.value).await?)
+    })
+    .await
+}
+
+/// Shows who would react to a list of actions, and why. This stores nothing and asks no model.
+#[utoipa::path(tag = "significance", operation_id = "rehearse_actions", request_body = RehearsalInput,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = Rehearsal), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/significance/rehearse")]
+pub async fn rehearse_actions(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<RehearsalInput>,
+) -> Result<Reply> {
+    computed(&app, &caller, body.idempotency.as_ref(), async || {
+        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+        Reply::ok(&rehearse::rehearse(&tx, &caller, &path, &body.value).await?)
+    })
+    .await
+}
+
+/// Lists the scores of NPCs and owners: how much a character's actions have mattered since the last reaction.
+#[utoipa::path(tag = "significance", operation_id = "list_significance",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, StandingFilter),
+    responses((status = 200, body = Items<Standing>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/significance")]
+pub async fn list_significance(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<StandingFilter>,
+) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    let standings = standing::standings(&tx, campaign, &page).await?;
+    Reply::ok(&page.serialize_items(standings, |standing| (standing.id, None), Ok)?)
+}
+
+/// Lists reactions: queued, running, done, cancelled, and those that failed too often.
+#[utoipa::path(tag = "significance", operation_id = "list_reactions",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, ReactionFilter),
+    responses((status = 200, body = Items<ReactionView>), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/reactions")]
+pub async fn list_reactions(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<ReactionFilter>,
+) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    let reactions = standing::reactions(&tx, campaign, &page).await?;
+    Reply::ok(&page.serialize_items(reactions, |reaction| (reaction.id, None), Ok)?)
+}
+
+/// Returns a reaction.
+#[utoipa::path(tag = "significance", operation_id = "get_reaction",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = uuid::Uuid, Path, description = "Id")),
+    responses((status = 200, body = ReactionView), (status = "default", body = Problem)))]
+#[get("/campaigns/{c}/reactions/{x}")]
+pub async fn get_reaction(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, String)>) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
+    Reply::ok(&standing::reaction(&tx, campaign, standing::reaction_id(&path.1)?).await?)
+}
+
+/// Ends a reaction that is queued or has failed too often.
+#[utoipa::path(tag = "significance", operation_id = "end_reaction",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = uuid::Uuid, Path, description = "Id")),
+    responses((status = 200, body = ReactionView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/reactions/{x}/end")]
+pub async fn end_reaction(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
+    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        Reply::ok(&standing::end(tx, campaign, standing::reaction_id(&path.1)?).await?)
+    })
+    .await
+}
+
+/// Queues a reaction again that failed too often or was ended.
+#[utoipa::path(tag = "significance", operation_id = "retry_reaction",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = uuid::Uuid, Path, description = "Id")),
+    responses((status = 200, body = ReactionView), (status = "default", body = Problem)))]
+#[post("/campaigns/{c}/reactions/{x}/retry")]
+pub async fn retry_reaction(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
+    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        Reply::ok(&standing::retry(tx, campaign, standing::reaction_id(&path.1)?).await?)
+    })
+    .await
+}
