@@ -295,15 +295,13 @@ impl Follower {
 
     /// The next changes; `None` if the credential has been revoked or has expired.
     async fn read(&self) -> Result<Option<Changes>> {
-        // A token carries its own expiry. For a key, ask the database.
-        if !self.app.keys.is_live(&self.caller).await? {
-            return Ok(None);
-        }
         let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
-        if !keys::lives(&tx, self.caller.key.unwrap_or_default()).await? {
-            return Ok(None);
-        }
-        page(&tx, &self.caller, self.campaign, self.after, FOLLOWED_ROWS).await.map(Some)
+        let page = page(&tx, &self.caller, self.campaign, self.after, FOLLOWED_ROWS).await?;
+        // After the rows were read: a credential that is valid now was valid when they were committed.
+        let lives = keys::lives(&tx, self.caller.key.unwrap_or_default()).await?;
+        drop(tx);
+        // A token carries its own expiry, and may depend on a character or a visit.
+        Ok((lives && self.app.keys.is_live(&self.caller).await?).then_some(page))
     }
 }
 

@@ -61,11 +61,13 @@ impl Follower {
             }
             // Marked as seen before the rows are read, so that a change during the read wakes this up again.
             self.end.borrow_and_update();
+            let audible = replies::audible(&self.app, &self.caller, self.campaign, self.player).await?;
+            // After the replies were read: a credential that is valid now was valid when they were committed.
             if !self.app.keys.is_live(&self.caller).await? {
                 return Err(Error::new(Code::Unauthenticated, "The credential was revoked."));
             }
             let mut out = BytesMut::new();
-            for reply in replies::audible(&self.app, &self.caller, self.campaign, self.player).await? {
+            for reply in audible {
                 if self.sent.insert(reply.id) {
                     sse::event(&mut out, "reply", &reply.id.to_string(), &reply)?;
                 }

@@ -152,6 +152,10 @@ impl Listener {
                 continue;
             }
             if !told.is_empty() {
+                // Asked again: events may have come while this waited.
+                if !self.app.keys.is_live(&self.caller).await? {
+                    return Ok(Heard::Over);
+                }
                 if told.iter().any(|told| told.name == TEXT) {
                     self.resumes = Instant::now() + PACE;
                 }

@@ -123,13 +123,14 @@ impl Onlooker {
             // Marked as seen before the rows are read, so that a later change wakes this up again.
             self.end.borrow_and_update();
             let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
+            let bytes = self.look(&seat).await?;
+            // After the look: a credential that is valid now was valid when what it saw was committed.
             if !keys::lives(&seat.tx, self.visitor.caller.key.unwrap_or_default()).await?
                 || !self.app.keys.is_live(&self.visitor.caller).await?
             {
                 self.until = Instant::now();
                 return Ok(Some(ended()));
             }
-            let bytes = self.look(&seat).await?;
             let (campaign, player) = (seat.campaign, seat.player);
             drop(seat);
             if std::mem::take(&mut self.replies_wait) {
