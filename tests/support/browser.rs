@@ -1,16 +1,27 @@
 //! A real browser: headless Chromium, driven over WebDriver by Debian's chromium-driver.
 
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    os::unix::process::CommandExt,
+    process::Stdio,
+    sync::{LazyLock, Mutex},
+    time::Duration,
+};
 
-use fantoccini::{Client, ClientBuilder, Locator, error::CmdError};
+use fantoccini::{Client, ClientBuilder, Locator, error::CmdError, wd::WebDriverCompatibleCommand};
 use hyper_util::client::legacy::connect::HttpConnector;
+use reqwest::{Method, Url};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
-    time::{Instant, sleep},
+    runtime::Runtime,
+    time::{Instant, sleep, timeout},
 };
+use url::ParseError;
 
+/// The size of a new window.
+const WIDTH: u32 = 1200;
+const HEIGHT: u32 = 900;
 /// How long something may take to show.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ARGUMENTS: [&str; 7] = [
@@ -30,6 +41,104 @@ pub enum Look {
     Dark,
     /// Without script: `js` and what is made of it cannot be used.
     NoScript,
+}
+
+/// Where the tasks of browsers run, which outlive the tests that started them.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all().build().unwrap()
+});
+/// Browsers that nobody uses, as clean as new ones. Starting one takes longer than many of the tests in it.
+static IDLE: Mutex<Vec<Chromium>> = Mutex::new(Vec::new());
+
+/// A running browser with its driver. Both end, and its profile goes, when this is dropped or this process ends in whatever way.
+struct Chromium {
+    client: Client,
+    /// Waits until its input is closed, which it is then.
+    _reaper: std::process::Child,
+}
+
+impl Chromium {
+    /// Starts a browser; none if there is no driver on this machine.
+    async fn start(with_script: bool) -> Option<Self> {
+        let (driver, port) = driver().await?;
+        let profile = std::env::temp_dir().join(format!("tavernkeep-browser-{}", uuid::Uuid::now_v7()));
+        let reaper = std::process::Command::new("sh")
+            // The driver's whole group: a killed driver leaves its browser behind.
+            .args(["-c", r#"read -r _; kill -s KILL -- "-$1"; rm -rf "$2""#, "sh"])
+            .arg(driver.id().unwrap().to_string())
+            .arg(&profile)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            // Who ends the tests' group does not end it.
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let arguments = ARGUMENTS.iter().map(|argument| (*argument).to_owned());
+        let arguments: Vec<String> = arguments
+            .chain([format!("--user-data-dir={}", profile.display()), format!("--window-size={WIDTH},{HEIGHT}")])
+            .collect();
+        let script = if with_script { 1 } else { 2 };
+        let capabilities = json!({
+            "goog:chromeOptions": {
+                "args": arguments,
+                "prefs": { "profile.managed_default_content_settings.javascript": script },
+            },
+        });
+        let Value::Object(capabilities) = capabilities else { unreachable!() };
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .unwrap();
+        Some(Self { client, _reaper: reaper })
+    }
+
+    /// Forgets everything that a test has done in it.
+    async fn clean(&self) -> Result<(), CmdError> {
+        let mut windows = self.client.windows().await?;
+        let first = windows.remove(0);
+        for window in windows {
+            self.client.switch_to_window(window).await?;
+            self.client.close_window().await?;
+        }
+        self.client.switch_to_window(first).await?;
+        let origin = self.client.current_url().await?.origin().ascii_serialization();
+        self.client.goto("about:blank").await?;
+        // A port may be given to another test's server.
+        self.command("Storage.clearDataForOrigin", json!({ "origin": origin, "storageTypes": "all" })).await?;
+        self.command("Network.clearBrowserCookies", json!({})).await?;
+        self.command("Network.clearBrowserCache", json!({})).await?;
+        self.emulate(Look::Light).await?;
+        self.client.set_window_size(WIDTH, HEIGHT).await
+    }
+
+    async fn emulate(&self, look: Look) -> Result<(), CmdError> {
+        let scheme = if look == Look::Dark { "dark" } else { "light" };
+        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        self.command("Emulation.setEmulatedMedia", features).await
+    }
+
+    /// A command of Chromium's own protocol (<https://chromedevtools.github.io/devtools-protocol/>).
+    async fn command(&self, command: &'static str, parameters: Value) -> Result<(), CmdError> {
+        self.client.issue_cmd(DevTools { command, parameters }).await.map(|_| ())
+    }
+}
+
+#[derive(Debug)]
+struct DevTools {
+    command: &'static str,
+    parameters: Value,
+}
+
+impl WebDriverCompatibleCommand for DevTools {
+    fn endpoint(&self, base_url: &Url, session_id: Option<&str>) -> Result<Url, ParseError> {
+        base_url.join(&format!("session/{}/goog/cdp/execute", session_id.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(json!({ "cmd": self.command, "params": self.parameters }).to_string()))
+    }
 }
 
 /// Starts a driver, and the port it listens on; none if there is no driver on this machine. It picks a free port by itself, which
@@ -60,48 +169,45 @@ async fn driver() -> Option<(Child, String)> {
     panic!("no driver says where it listens");
 }
 
-/// A browser with one window and a profile of its own.
+/// A browser with one window that knows nothing of other tests.
 pub struct Browser {
+    /// Always there until this is dropped.
+    chromium: Option<Chromium>,
     client: Client,
-    driver: Child,
-    profile: PathBuf,
+    look: Look,
 }
 
 impl Browser {
-    /// Starts a browser; none if there is no driver on this machine.
+    /// A browser; none if there is no driver on this machine.
     pub async fn open() -> Option<Self> {
         Self::open_as(Look::Light).await
     }
 
-    /// Starts a browser of somebody who sees pages in another way.
+    /// The browser of somebody who sees pages in another way.
     pub async fn open_as(look: Look) -> Option<Self> {
-        let (driver, port) = driver().await?;
-        let profile = std::env::temp_dir().join(format!("tavernkeep-browser-{}", uuid::Uuid::now_v7()));
-        let arguments = ARGUMENTS.iter().map(|argument| (*argument).to_owned());
-        let arguments: Vec<String> = arguments
-            .chain([format!("--user-data-dir={}", profile.display()), "--window-size=1200,900".to_owned()])
-            .chain((look == Look::Dark).then(|| "--blink-settings=preferredColorScheme=0".to_owned()))
-            .collect();
-        let script = if look == Look::NoScript { 2 } else { 1 };
-        let capabilities = json!({
-            "goog:chromeOptions": {
-                "args": arguments,
-                "prefs": { "profile.managed_default_content_settings.javascript": script },
-            },
-            "goog:loggingPrefs": { "browser": "ALL" },
-        });
-        let Value::Object(capabilities) = capabilities else { unreachable!() };
-        let client = ClientBuilder::new(HttpConnector::new())
-            .capabilities(capabilities)
-            .connect(&format!("http://127.0.0.1:{port}"))
-            .await
-            .unwrap();
-        Some(Self { client, driver, profile })
+        let idle = (look != Look::NoScript).then(|| IDLE.lock().unwrap().pop()).flatten();
+        let chromium = match idle {
+            Some(chromium) => chromium,
+            None => RUNTIME.spawn(Chromium::start(look != Look::NoScript)).await.unwrap()?,
+        };
+        let browser = Self { client: chromium.client.clone(), chromium: Some(chromium), look };
+        browser.look_at(look).await;
+        Some(browser)
+    }
+
+    /// Shows pages in another way from now on, without loading them again.
+    pub async fn look_at(&self, look: Look) {
+        if let Some(chromium) = &self.chromium {
+            chromium.emulate(look).await.unwrap();
+        }
     }
 
     pub async fn goto(&self, url: &str) {
-        // A link that differs from the page's own behind the # alone would load nothing.
-        self.client.goto("about:blank").await.unwrap();
+        let without_fragment = |url: &str| url.split('#').next().map(str::to_owned);
+        // To go to another place of the page that is shown loads nothing.
+        if without_fragment(&self.url().await) == without_fragment(url) {
+            self.client.goto("about:blank").await.unwrap();
+        }
         self.client.goto(url).await.unwrap();
     }
 
@@ -237,10 +343,15 @@ fn is_of_a_page_that_goes(error: &CmdError) -> bool {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        if let Some(id) = self.driver.id() {
-            // The driver's whole group: a killed driver leaves its browser behind.
-            let _ = std::process::Command::new("kill").args(["-KILL", "--", &format!("-{id}")]).status();
+        // What a test that failed has left behind is nobody's to guess.
+        if std::thread::panicking() || self.look == Look::NoScript {
+            return;
         }
-        let _ = std::fs::remove_dir_all(&self.profile);
+        let Some(chromium) = self.chromium.take() else { return };
+        RUNTIME.spawn(async move {
+            if let Ok(Ok(())) = timeout(PATIENCE, chromium.clean()).await {
+                IDLE.lock().unwrap().push(chromium);
+            }
+        });
     }
 }

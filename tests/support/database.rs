@@ -23,8 +23,14 @@ static ENDED: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 static CHECKPOINTS: RwLock<()> = RwLock::const_new(());
 
 /// Until this is dropped no test makes PostgreSQL write a checkpoint, after which nobody can tell what became of a commit before it.
+/// The last one is so long ago that it has nothing to do with what begins now.
 pub async fn without_checkpoints() -> RwLockReadGuard<'static, ()> {
-    CHECKPOINTS.read().await
+    let held = CHECKPOINTS.read().await;
+    let mut db = PgConnection::connect(&server_url()).await.unwrap();
+    // Its time has whole seconds, and the server keeps another second away from it.
+    let past = "SELECT checkpoint_time < now() - interval '2 seconds' FROM pg_control_checkpoint()";
+    until("the last checkpoint to be past", async || sqlx::query(past).fetch_one(&mut db).await.unwrap().get(0)).await;
+    held
 }
 
 /// The server that tests use: `DATABASE_URL`, set by `./dev test`.
