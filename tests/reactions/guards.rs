@@ -128,10 +128,14 @@ async fn a_locked_reaction_holds_up_no_other() {
     threshold(&other, "npcs/innkeeper_bob", 1).await;
     tenant.patch("/v1/tenant", json!({ "settings": { "features": { "llm": false } } })).await.expect(200);
     act(&world, "say", json!({})).await.expect(202);
-    until("it was looked at", async || reactions(&world, "&state=queued").await.len() == 1).await;
     let mut db = PgConnection::connect(&server.db.url).await.unwrap();
+    let put_off =
+        "SELECT EXISTS (SELECT FROM reaction WHERE state = 'queued' AND due_at > now() + interval '20 seconds')";
+    until("it was put off", async || sqlx::query_scalar(put_off).fetch_one(&mut db).await.unwrap()).await;
     let mut tx = db.begin().await.unwrap();
     sqlx::query("UPDATE reaction SET due_at = now()").execute(&mut *tx).await.unwrap();
+    // The worker looks again when this is committed, not in a minute.
+    sqlx::query("SELECT pg_notify('tavernkeep_reactions', '')").execute(&mut *tx).await.unwrap();
     server.model.set_script(Script::always(Reply::text("Hm.")));
     tenant.patch("/v1/tenant", json!({ "settings": { "features": { "llm": true } } })).await.expect(200);
     act(&other, "say", json!({})).await.expect(202);
