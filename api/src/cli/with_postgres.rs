@@ -3,21 +3,24 @@
 use std::{path::Path, process::ExitCode};
 
 use base::error::{Error, Result};
+use pgcluster::OWNER_ROLE;
 
 /// The data need not survive a power cut, because nothing outlives the command. `synchronous_commit` keeps its default, because tests
 /// check it. Checkpoints come only when somebody asks for them: after one, nobody can tell what became of an earlier commit.
 const EPHEMERAL: [(&str, &str); 4] =
     [("fsync", "off"), ("full_page_writes", "off"), ("checkpoint_timeout", "1d"), ("max_wal_size", "4GB")];
 
-/// Trusts whoever connects from this machine, because deriving a key from a password for each of a thousand tests' connections takes
-/// longer than many of the tests. The cluster of `serve` never does.
-const TRUSTING_HBA: &str = "host all all 127.0.0.1/32 trust\nhost all all ::1/128 trust\nlocal all all trust\n";
-
-/// Writes the file that says whom the cluster trusts.
+/// Writes the file that says whom the cluster trusts: whoever connects from this machine as the owner of the tests' databases. To derive a
+/// key from a password for each connection of a thousand tests takes longer than many of the tests. The superuser needs its password, and
+/// the cluster of `serve` trusts nobody.
 fn trusting_hba(data_dir: &Path) -> std::io::Result<String> {
     std::fs::create_dir_all(data_dir)?;
     let file = std::path::absolute(data_dir.join("trusting_hba.conf"))?;
-    std::fs::write(&file, TRUSTING_HBA)?;
+    let lines = format!(
+        "host all {OWNER_ROLE} 127.0.0.1/32 trust\nhost all {OWNER_ROLE} ::1/128 trust\n\
+         host all all 127.0.0.1/32 scram-sha-256\nhost all all ::1/128 scram-sha-256\nlocal all all scram-sha-256\n"
+    );
+    std::fs::write(&file, lines)?;
     Ok(file.display().to_string())
 }
 
