@@ -45,7 +45,7 @@ pub struct EmbeddedPostgres {
     server: Server,
     owner_url: String,
     superuser_url: String,
-    _lock: File,
+    _lock: Lock,
 }
 
 /// The server ended although nobody asked it to.
@@ -200,8 +200,20 @@ fn passwords_lost(place: &Place) -> EmbeddedError {
     }
 }
 
+/// The lock of a data directory. Closing the file would not be enough to free it: a child that this process is just
+/// starting holds a copy of the file until it runs its own program.
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "cannot unlock the data directory of the embedded PostgreSQL");
+        }
+    }
+}
+
 /// Locks the data directory for one process. The kernel frees the lock when that process ends.
-fn lock(place: &Place) -> Result<File, EmbeddedError> {
+fn lock(place: &Place) -> Result<Lock, EmbeddedError> {
     let path = place.data_dir.join("serve.lock");
     let mut file = OpenOptions::new()
         .read(true)
@@ -220,7 +232,7 @@ fn lock(place: &Place) -> Result<File, EmbeddedError> {
         .and_then(|()| file.rewind())
         .and_then(|()| write!(file, "{}", std::process::id()))
         .map_err(EmbeddedError::io("write", &path))?;
-    Ok(file)
+    Ok(Lock(file))
 }
 
 fn in_use(place: &Place, file: &mut File) -> EmbeddedError {
