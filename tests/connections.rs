@@ -86,6 +86,24 @@ async fn silence_is_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_connection_waits_for_the_next_request_longer_than_for_its_head() {
+    let server =
+        Server::start_with(&[("TAVERNKEEP_HEAD_TIMEOUT_MS", "500"), ("TAVERNKEEP_KEEP_ALIVE_MS", "600000")]).await;
+    let mut kept = answered(&server, HEALTH, "HTTP/1.1 200").await;
+    // As long as it takes until heads that began later, and did not end, are taken away one after the other.
+    for _ in 0..3 {
+        let mut half = answered(&server, HEALTH, "HTTP/1.1 200").await;
+        half.write_all(b"GET").await.unwrap();
+        rest(&mut half).await;
+    }
+    kept.write_all(HEALTH.as_bytes()).await.unwrap();
+    until(&mut kept, "HTTP/1.1 200").await;
+    let server = Server::start_with(&[("TAVERNKEEP_KEEP_ALIVE_MS", "1000")]).await;
+    let mut left = answered(&server, HEALTH, "HTTP/1.1 200").await;
+    rest(&mut left).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_takes_too_long_is_told_so() {
     let server = Server::start_with(&[("TAVERNKEEP_BODY_TIMEOUT_MS", "300")]).await;
     let tenant = server.tenant("acme").await;

@@ -62,6 +62,7 @@ pub const HELP: &str = "Environment:
                                    trusted; unset: none
   TAVERNKEEP_CONNECTIONS_PER_ADDRESS_MAX  1000: connections of one address at a time, except trusted proxies; 0: no limit
   TAVERNKEEP_HEAD_TIMEOUT_MS       10000: how long the head of a request may take
+  TAVERNKEEP_KEEP_ALIVE_MS         75000: how long a connection stays open for the next request
   TAVERNKEEP_BODY_TIMEOUT_MS       60000: how long the body of a request may take
   TAVERNKEEP_REQUESTS_MAX          concurrent requests; unset: 8 for each database connection, at least 64
   TAVERNKEEP_TURNS_MAX             256: concurrent turns, including those that wait for their place
@@ -252,6 +253,7 @@ fn connections(r: &mut Reader<'_>) -> ConnectionSettings {
     ConnectionSettings {
         per_address_max: r.parsed("TAVERNKEEP_CONNECTIONS_PER_ADDRESS_MAX", 1000, "a number"),
         head_timeout: r.millis("TAVERNKEEP_HEAD_TIMEOUT_MS", Duration::from_secs(10)),
+        keep_alive: r.millis("TAVERNKEEP_KEEP_ALIVE_MS", Duration::from_secs(75)),
         body_timeout: r.millis("TAVERNKEEP_BODY_TIMEOUT_MS", Duration::from_secs(60)),
     }
 }

@@ -45,6 +45,7 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
     let builder =
         Server::build().workers(app.config.workers).shutdown_timeout(app.config.shutdown_seconds).disable_signals();
     let ending = builder.graceful_shutdown_signal();
+    let keep_alive = app.connection_limits.keep_alive;
     let server = builder.listen("http", listener, move || {
         let ending = ending.clone();
         let http = HttpService::build()
@@ -53,6 +54,7 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
                 async move { ending.notified().await }
             })
             .h1_allow_half_closed(false)
+            .keep_alive(keep_alive)
             // `Connection` closes a connection whose request head is late. No client would expect an answer there.
             .client_request_timeout(Duration::ZERO)
             .local_addr(addr)

@@ -1,10 +1,10 @@
 //! Clients' connections: how many one address may hold, and how long a client may keep the server waiting.
 //!
 //! The server closes a connection if the client sends nothing, sends the head of a request too slowly, is too slow with
-//! the rest of a body after the request was answered, or does not read its answer. The HTTP library has a limit for the
-//! first head only, so this module enforces the limits where bytes are read and written. A body that a handler waits
-//! for has its own deadline ([`Timely`]). The server leaves a silent client alone while it works on a request or a
-//! stream is open.
+//! the rest of a body after the request was answered, or does not read its answer. The HTTP library has limits for the
+//! first head and for connections between two requests only, so this module enforces the others where bytes are read and
+//! written. A body that a handler waits for has its own deadline ([`Timely`]). The server leaves a silent client alone
+//! while it works on a request or a stream is open.
 //!
 //! Proxies that the operator trusts are not counted, because many clients share their addresses.
 
@@ -38,9 +38,6 @@ use base::metrics;
 
 /// How long a client may read nothing of its answer before it is disconnected.
 const WRITE_STALLED: Duration = Duration::from_secs(30);
-/// Added to the head's limit, because a head may come late on an idle connection. The HTTP library closes idle
-/// connections itself.
-const IDLE_GRACE: Duration = Duration::from_secs(5);
 
 /// How long the server goes on reading after its answer. Closing earlier would reset the connection and lose the answer.
 const LINGER: Duration = Duration::from_secs(2);
@@ -50,8 +47,10 @@ const LINGER: Duration = Duration::from_secs(2);
 pub struct ConnectionSettings {
     /// The most connections that one address may hold; 0 means no limit.
     pub per_address_max: usize,
-    /// How long the head of a request may take.
+    /// How long the head of a request may take, from its first byte or, if it is the connection's first, from the start.
     pub head_timeout: Duration,
+    /// How long the server keeps a connection open for the next request.
+    pub keep_alive: Duration,
     /// How long the body of a request may take.
     pub body_timeout: Duration,
 }
@@ -99,7 +98,8 @@ impl Drop for Held {
 pub struct Line {
     /// Requests that are being worked on or are answered by an open stream.
     at_work: Cell<usize>,
-    idle_since: Cell<Option<Instant>>,
+    /// Since when the client keeps the server waiting for the rest of a head or of an answered request's body.
+    owed_since: Cell<Option<Instant>>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -108,6 +108,7 @@ impl Line {
     #[must_use]
     pub fn work(self: &Rc<Self>) -> Work {
         self.at_work.set(self.at_work.get() + 1);
+        self.owed_since.set(None);
         Work { line: self.clone(), is_read: Rc::new(Cell::new(true)) }
     }
 }
@@ -132,11 +133,12 @@ impl Work {
 impl Drop for Work {
     fn drop(&mut self) {
         self.line.at_work.set(self.line.at_work.get().saturating_sub(1));
-        self.line.idle_since.set(Some(Instant::now()));
+        if self.is_read.get() {
+            return;
+        }
+        self.line.owed_since.set(Some(Instant::now()));
         // Wake the connection: nothing else would check a client that holds back the rest of its body.
-        if !self.is_read.get()
-            && let Some(waker) = self.line.waker.borrow().as_ref()
-        {
+        if let Some(waker) = self.line.waker.borrow().as_ref() {
             waker.wake_by_ref();
         }
     }
@@ -220,7 +222,7 @@ impl Connection {
     #[must_use]
     pub fn new(io: TcpStream, head_timeout: Duration, held: Option<Held>) -> Self {
         let line = Rc::new(Line::default());
-        line.idle_since.set(Some(Instant::now()));
+        line.owed_since.set(Some(Instant::now()));
         Self { io, line, head_timeout, reading: None, writing: None, lingering: None, _held: held }
     }
 
@@ -230,8 +232,8 @@ impl Connection {
         self.line.clone()
     }
 
-    /// Ready when the next request, or the rest of the last one, has taken too long.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready when a head, or the rest of an answered request's body, has taken too long.
+    fn poll_owed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let is_known = self.line.waker.borrow().as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
         if !is_known {
             *self.line.waker.borrow_mut() = Some(cx.waker().clone());
@@ -240,8 +242,8 @@ impl Connection {
         if self.writing.is_some() {
             return Poll::Pending;
         }
-        let (0, Some(since)) = (self.line.at_work.get(), self.line.idle_since.get()) else { return Poll::Pending };
-        let end = since + self.head_timeout + IDLE_GRACE;
+        let (0, Some(since)) = (self.line.at_work.get(), self.line.owed_since.get()) else { return Poll::Pending };
+        let end = since + self.head_timeout;
         loop {
             let timer = self.reading.get_or_insert_with(|| Box::pin(sleep_until(end)));
             ready!(timer.as_mut().poll(cx));
@@ -262,10 +264,17 @@ impl Connection {
 
 impl AsyncRead for Connection {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
         match Pin::new(&mut self.io).poll_read(cx, buf) {
             // Reading nothing means the end of the stream, which closes the connection properly.
-            Poll::Pending => self.poll_idle(cx).map(Ok),
-            read => read,
+            Poll::Pending => self.poll_owed(cx).map(Ok),
+            read => {
+                let line = &self.line;
+                if line.at_work.get() == 0 && line.owed_since.get().is_none() && buf.filled().len() > before {
+                    line.owed_since.set(Some(Instant::now()));
+                }
+                read
+            }
         }
     }
 }
@@ -276,7 +285,9 @@ impl AsyncWrite for Connection {
             Poll::Pending => self.poll_stalled(cx),
             written => {
                 self.writing = None;
-                self.line.idle_since.set(Some(Instant::now()));
+                if self.line.owed_since.get().is_some() {
+                    self.line.owed_since.set(Some(Instant::now()));
+                }
                 written
             }
         }
