@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use rehearsal::{Reply, Script};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -87,8 +88,19 @@ async fn silence_is_not_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_waits_for_the_next_request_longer_than_for_its_head() {
-    let server =
-        Server::start_with(&[("TAVERNKEEP_HEAD_TIMEOUT_MS", "500"), ("TAVERNKEEP_KEEP_ALIVE_MS", "600000")]).await;
+    let hasty =
+        [("TAVERNKEEP_HEAD_TIMEOUT_MS", "500"), ("TAVERNKEEP_KEEP_ALIVE_MS", "600000"), ("TAVERNKEEP_TURNS_MAX", "1")];
+    let server = Server::start_with(&hasty).await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    server.model.set_script(Script::always(Reply::text("Aye.").held()));
+    let turn = world.path("/npcs/innkeeper_bob/turns");
+    let body = json!({ "player_id": "player_alice", "action": "Hello." });
+    let first = tenant.request(reqwest::Method::POST, &turn).json(&body).send();
+    let first = tokio::spawn(first);
+    crate::support::until("the model's call", async || server.model.request_count() == 1).await;
+    let second = format!("POST {turn} HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{{}}");
+    let mut refused = answered(&server, &second, "HTTP/1.1 503").await;
     let mut kept = answered(&server, HEALTH, "HTTP/1.1 200").await;
     // As long as it takes until heads that began later, and did not end, are taken away one after the other.
     for _ in 0..3 {
@@ -98,6 +110,11 @@ async fn a_connection_waits_for_the_next_request_longer_than_for_its_head() {
     }
     kept.write_all(HEALTH.as_bytes()).await.unwrap();
     until(&mut kept, "HTTP/1.1 200").await;
+    // So does the connection of a request that found no room.
+    refused.write_all(HEALTH.as_bytes()).await.unwrap();
+    until(&mut refused, "HTTP/1.1 200").await;
+    server.model.let_go(1);
+    assert_eq!(first.await.unwrap().unwrap().status(), 200);
     let server = Server::start_with(&[("TAVERNKEEP_KEEP_ALIVE_MS", "1000")]).await;
     let mut left = answered(&server, HEALTH, "HTTP/1.1 200").await;
     rest(&mut left).await;

@@ -3,7 +3,7 @@
 //! The door stands in front of the routes and all middleware. So a server under far too much load spends its time on
 //! the requests that it has begun. An accepted request carries its [`crate::admission::Place`] to [`super::observe`].
 
-use std::{sync::LazyLock, time::Duration};
+use std::{rc::Rc, sync::LazyLock, time::Duration};
 
 use actix_http::{HttpMessage, Request, Response};
 use actix_service::Service;
@@ -16,10 +16,10 @@ use actix_web::{
     },
 };
 use futures_util::StreamExt;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use super::observe::count;
-use crate::state::Edge;
+use super::observe::{count, has_body};
+use crate::{connections::Line, state::Edge};
 use base::request_id::RequestId;
 use base::{
     error::{Error, Problem},
@@ -64,10 +64,16 @@ where
 /// The answer to a rejected request.
 async fn refuse(mut request: Request, busy: Error, started: Instant) -> Response<BoxBody> {
     let id = RequestId::from_header(request.headers().get("x-request-id").map(HeaderValue::as_bytes));
-    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|bytes| (1..=BODY_BYTES_MAX).contains(&bytes)) {
-        let mut payload = request.take_payload();
-        let _ = timeout(BODY_WAIT, async { while payload.next().await.is_some() {} }).await;
+    // A body that was not read to its end leaves the client owing the rest.
+    let work = request.conn_data::<Rc<Line>>().map(Line::work);
+    if has_body(request.headers())
+        && let Some(work) = &work
+    {
+        let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+        let mut body = work.timely(request.take_payload(), BODY_WAIT);
+        if length.is_some_and(|bytes| bytes <= BODY_BYTES_MAX) {
+            while matches!(body.next().await, Some(Ok(_))) {}
+        }
     }
     let status = StatusCode::from_u16(busy.code.status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
     count(request.method(), "refused", status, started);

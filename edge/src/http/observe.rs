@@ -6,7 +6,10 @@ use actix_web::{
     HttpMessage, HttpResponse,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::{Method, StatusCode, header},
+    http::{
+        Method, StatusCode,
+        header::{self, HeaderMap},
+    },
     middleware::Next,
     web,
 };
@@ -78,14 +81,19 @@ pub async fn observe<B: MessageBody + 'static>(
 /// Registers the request as work of its connection. Its body must arrive in time, whoever reads it.
 fn begun(request: &mut ServiceRequest) -> Option<Work> {
     let work = request.conn_data::<Rc<Line>>().map(Line::work)?;
-    let has_body =
-        [header::CONTENT_LENGTH, header::TRANSFER_ENCODING].iter().any(|h| request.headers().contains_key(h));
-    if has_body && let Some(app) = request.app_data::<web::Data<Edge>>() {
+    if has_body(request.headers())
+        && let Some(app) = request.app_data::<web::Data<Edge>>()
+    {
         let within = app.connection_limits.body_timeout;
         let payload = request.take_payload();
         request.set_payload(work.timely(payload, within));
     }
     Some(work)
+}
+
+/// Whether a request announces a body.
+pub(super) fn has_body(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::CONTENT_LENGTH) || headers.contains_key(header::TRANSFER_ENCODING)
 }
 
 /// The rate limit that rejected a request.

@@ -125,14 +125,13 @@ impl Onlooker {
             let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
             let bytes = self.look(&seat).await?;
             // After the look: a credential that is valid now was valid when what it saw was committed.
-            if !keys::lives(&seat.tx, self.visitor.caller.key.unwrap_or_default()).await?
-                || !self.app.keys.is_live(&self.visitor.caller).await?
-            {
+            let lives = keys::lives(&seat.tx, self.visitor.caller.key.unwrap_or_default()).await?;
+            let (campaign, player) = (seat.campaign, seat.player);
+            drop(seat);
+            if !lives || !self.app.keys.is_live(&self.visitor.caller).await? {
                 self.until = Instant::now();
                 return Ok(Some(ended()));
             }
-            let (campaign, player) = (seat.campaign, seat.player);
-            drop(seat);
             if std::mem::take(&mut self.replies_wait) {
                 // They become messages, which arrive like all others.
                 replies::deliver_all(&self.app, &self.visitor.caller, campaign, player).await?;
