@@ -1,10 +1,7 @@
 //! The model client against endpoints that answer well, badly, slowly or never.
-//!
-//! Each endpoint is a raw TCP server with a script: one act per request, the last one repeated.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use llm::{
@@ -12,121 +9,18 @@ use llm::{
     LlmSettings, Message, Role, Secret, TimeoutPhase, UnavailableKind, Usage, WireToolCall, breaker::TRACKED_MAX,
 };
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use crate::support::until;
+use crate::support::{
+    scripted::{Act, KEY, Scripted as Server},
+    until,
+};
 
-const KEY: &str = "sk-canary-0123456789";
 /// How long anything may take that has a limit of its own.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long a breaker stays open here: longer than a machine needs to ask once more.
 const BREAK: Duration = Duration::from_secs(3);
-
-#[derive(Clone)]
-enum Act {
-    /// Status line and headers after it, then a body with its length.
-    Answer(&'static str, String),
-    Later(Duration, String),
-    /// Headers, then a piece of the body every so often, for ever.
-    Drip(Duration, usize),
-    Hang,
-    Close,
-    CloseInBody,
-    Raw(Vec<u8>),
-}
-
-struct Server {
-    url: String,
-    requests: Arc<Mutex<Vec<String>>>,
-    connections: Arc<AtomicUsize>,
-}
-
-impl Server {
-    async fn start(script: Vec<Act>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let connections = Arc::new(AtomicUsize::new(0));
-        let (seen, opened, script) = (Arc::clone(&requests), Arc::clone(&connections), Arc::new(script));
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                opened.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(serve(stream, Arc::clone(&seen), Arc::clone(&script)));
-            }
-        });
-        Self { url, requests, connections }
-    }
-
-    async fn answering(body: impl Into<String>) -> Self {
-        Self::start(vec![Act::Answer("200 OK", body.into())]).await
-    }
-
-    fn endpoint(&self) -> Endpoint {
-        Endpoint::trusted(&self.url, Some(Secret::new(KEY)), "gpt-test").unwrap()
-    }
-
-    fn seen(&self) -> Vec<String> {
-        self.requests.lock().unwrap().clone()
-    }
-}
-
-async fn read_request(stream: &mut TcpStream) -> Option<String> {
-    let mut bytes = Vec::new();
-    loop {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head
-                .lines()
-                .find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok());
-            if body.len() >= length.unwrap_or(0) {
-                return Some(text);
-            }
-        }
-        if stream.read_buf(&mut bytes).await.ok()? == 0 {
-            return None;
-        }
-    }
-}
-
-async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<String>>>, script: Arc<Vec<Act>>) -> Option<()> {
-    while let Some(request) = read_request(&mut stream).await {
-        let act = {
-            let mut seen = seen.lock().unwrap();
-            seen.push(request);
-            script[(seen.len() - 1).min(script.len() - 1)].clone()
-        };
-        let answer =
-            |status: &str, body: &str| format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
-        match act {
-            Act::Answer(status, body) => stream.write_all(answer(status, &body).as_bytes()).await.ok()?,
-            Act::Later(wait, body) => {
-                tokio::time::sleep(wait).await;
-                stream.write_all(answer("200 OK", &body).as_bytes()).await.ok()?;
-            }
-            Act::Drip(every, size) => {
-                stream.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.ok()?;
-                loop {
-                    let chunk = format!("{size:x}\r\n{}\r\n", " ".repeat(size));
-                    stream.write_all(chunk.as_bytes()).await.ok()?;
-                    tokio::time::sleep(every).await;
-                }
-            }
-            Act::Hang => std::future::pending().await,
-            Act::Close => return None,
-            Act::CloseInBody => {
-                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"choices\"").await.ok()?;
-                return None;
-            }
-            Act::Raw(bytes) => {
-                stream.write_all(&bytes).await.ok()?;
-                return None;
-            }
-        }
-    }
-    None
-}
 
 fn said(text: &str) -> String {
     json!({"model": "gpt-real", "choices": [{"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
@@ -171,6 +65,7 @@ async fn a_request_is_written_as_the_api_wants_it() {
         id: id.into(),
         name: name.into(),
         arguments: arguments.into(),
+        ..WireToolCall::default()
     };
     let prefix = [Message { content: vec!["Rules \"1\"\n".into(), "é<&>".into()], ..Message::text(Role::System, "") }];
     let messages = [
@@ -193,7 +88,14 @@ async fn a_request_is_written_as_the_api_wants_it() {
     let completion = client.complete(&server.endpoint(), &request, &CancellationToken::new()).await.unwrap();
     assert_eq!((completion.text.as_str(), completion.model.as_str(), completion.attempts), ("Hi", "gpt-real", 1));
     assert_eq!(completion.finish_reason.as_deref(), Some("stop"));
-    let expected = Usage { llm_calls: 1, prompt_tokens: 10, cached_tokens: 8, completion_tokens: 5, total_tokens: 15 };
+    let expected = Usage {
+        llm_calls: 1,
+        prompt_tokens: 10,
+        cached_tokens: 8,
+        completion_tokens: 5,
+        total_tokens: 15,
+        estimated: false,
+    };
     assert_eq!(completion.usage, expected);
     let seen = server.seen();
     assert!(seen[0].starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{}", seen[0]);
@@ -303,6 +205,8 @@ async fn tool_calls_of_any_shape() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn usage_is_never_absurd() {
+    // "Hello" has five bytes, and a token about four.
+    const ASKED: u64 = 2;
     let usage = |usage: Value| json!({"choices": [{"message": {"content": ""}}], "usage": usage}).to_string();
     let expect = |prompt_tokens, cached_tokens, completion_tokens, total_tokens| Usage {
         llm_calls: 1,
@@ -310,9 +214,10 @@ async fn usage_is_never_absurd() {
         cached_tokens,
         completion_tokens,
         total_tokens,
+        estimated: prompt_tokens == ASKED,
     };
     for (given, expected) in [
-        (json!({"prompt_tokens": -5, "completion_tokens": 7}), expect(0, 0, 7, 7)),
+        (json!({"prompt_tokens": -5, "completion_tokens": 7}), expect(ASKED, 0, 7, ASKED + 7)),
         (
             json!({"prompt_tokens": 1e30, "completion_tokens": u64::MAX, "total_tokens": -1}),
             expect(100_000_000, 0, 100_000_000, 100_000_000),
@@ -322,8 +227,9 @@ async fn usage_is_never_absurd() {
             expect(12, 12, 2, 14),
         ),
         (json!({"input_tokens": 3, "output_tokens": 4, "prompt_cache_hit_tokens": 2}), expect(3, 2, 4, 7)),
-        (json!({"prompt_tokens": [], "prompt_tokens_details": null}), expect(0, 0, 0, 0)),
-        (json!([1]), expect(0, 0, 0, 0)),
+        (json!({"prompt_tokens": [], "prompt_tokens_details": null}), expect(ASKED, 0, 0, ASKED)),
+        (json!({"prompt_tokens": null, "total_tokens": 90}), expect(ASKED, 0, 0, 90)),
+        (json!([1]), expect(ASKED, 0, 0, ASKED)),
     ] {
         assert_eq!(answered(usage(given.clone())).await.unwrap().usage, expected, "{given}");
     }
@@ -333,6 +239,7 @@ async fn usage_is_never_absurd() {
         cached_tokens: 1,
         completion_tokens: u64::MAX,
         total_tokens: u64::MAX,
+        estimated: false,
     };
     assert_eq!([most, most].into_iter().sum::<Usage>(), Usage { cached_tokens: 2, ..most });
 }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use llm::reply::{CALLS_PER_REPLY_MAX, NARRATIVE_BYTES_MAX, ParsedReply, parse_native, parse_text};
+use llm::reply::{Aside, CALLS_PER_REPLY_MAX, NARRATIVE_BYTES_MAX, ParsedReply, parse_native, parse_text};
 use llm::{Completion, WireToolCall};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -64,7 +64,6 @@ fn what_models_put_around_it() {
         format!("\u{feff}{body}"),
         format!("<?xml version=\"1.0\"?>\n{body}"),
         format!("<!DOCTYPE response [<!ENTITY a \"b\">]>{body}"),
-        format!("<think>They want <response><narrative>no</narrative></response></think>\n{body}"),
         format!("<response>{body}</response>"),
         format!("{body}<response><narrative>Two</narrative><tools>[{CALL},{CALL}]</tools></response>"),
         body.replace("response", "Response").replace("tools", "TOOLS"),
@@ -167,7 +166,6 @@ fn cut_replies_deliver_their_narrative_and_do_nothing() {
     broken(&format!("<response><narrative>The door opens.</narrative><tools>[{CALL}]</response>"), "The door opens.");
     broken(&format!("<response><narrative>The door opens.<tools>[{CALL}]</tools></response>"), "The door opens.");
     broken("<response><narrative><![CDATA[The door opens.</narrative><tools>[]</tools>", "The door opens.");
-    broken("<think>Let me see", "");
     for end in 0..whole.len() {
         let reply = parse_text(&whole[..end]);
         assert!("The door opens.".starts_with(&reply.narrative), "{:?}", reply.narrative);
@@ -274,9 +272,10 @@ fn native_replies() {
         id: format!("c{}", arguments.len()),
         name: "a".into(),
         arguments: arguments.into(),
+        ..WireToolCall::default()
     };
     let completion = Completion {
-        text: "<think>hm</think> Hello <tools>[1]</tools>".into(),
+        text: " Hello <tools>[1]</tools>".into(),
         tool_calls: vec![
             call(r#"{"x":1}"#),
             call("{\"x\""),
@@ -366,6 +365,36 @@ fn hostile_lengths_take_linear_time() {
     }
 }
 
+/// The same for what is taken out of a text before it is parsed, also if it comes in small pieces.
+#[test]
+fn hostile_lengths_of_thoughts_and_calls_take_linear_time() {
+    let long = if cfg!(debug_assertions) { 400_000 } else { 4_000_000 };
+    for (head, unit) in [
+        ("", "<think>"),
+        ("", "</think>"),
+        ("<think>", "</thin"),
+        ("a", "<tool_call>"),
+        ("<tool_call>", "</tool_cal"),
+        ("", "<|"),
+        ("", "◁"),
+        ("", "<"),
+    ] {
+        let take = |bytes: usize| {
+            let text = [head, &unit.repeat(bytes / unit.len())].concat();
+            let before = used();
+            let mut aside = Aside::new(true, false);
+            for piece in text.split_inclusive(|c: char| "nl|".contains(c)) {
+                aside.push(piece);
+            }
+            aside.finish();
+            used().saturating_sub(before)
+        };
+        let (short, took) = (take(long / 4), take(long));
+        let limit = 10 * short + Duration::from_millis(500);
+        assert!(took < limit, "{head}{unit}… took {took:?}, and a quarter of it {short:?}");
+    }
+}
+
 /// Pieces that matter to the parser, in any order.
 fn soup() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
@@ -445,7 +474,7 @@ proptest! {
 
     #[test]
     fn any_native_arguments_are_an_object_or_an_error(arguments in soup()) {
-        let call = WireToolCall { id: "a".into(), name: "b".into(), arguments };
+        let call = WireToolCall { id: "a".into(), name: "b".into(), arguments, ..WireToolCall::default() };
         let reply = parse_native(&Completion { tool_calls: vec![call], ..Completion::default() });
         prop_assert!(reply.calls[0].arguments.as_ref().map_or(true, Value::is_object));
     }

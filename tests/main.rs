@@ -21,6 +21,7 @@ mod dice;
 mod editing;
 mod embedded_postgres;
 mod encounters;
+mod endpoints;
 mod erasure;
 mod examples;
 mod faults;

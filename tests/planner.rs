@@ -201,14 +201,14 @@ async fn a_deed_has_mechanics_and_narration() {
     server.model.set_script(Script::replies([
         Reply::text(json!({ "command": "do", "args": { "message": "I sneak back" } }).to_string()),
         Reply::tool("resolve_skill_check", json!({ "skill": "stealth", "dc": 5 })),
-        Reply::status(400),
+        Reply::status(403),
     ]));
     let done = act(&world, "I sneak back").await.expect(200).body;
     assert_eq!((&done["outcome"], done["result"].get("narration")), (&json!("executed"), None), "{done}");
     // Nor is anything done if the rules cannot be asked.
     server.model.set_script(Script::replies([
         Reply::text(json!({ "command": "do", "args": { "message": "I sneak on" } }).to_string()),
-        Reply::status(400),
+        Reply::status(403),
     ]));
     let before = rolls(&world).await;
     let done = act(&world, "I sneak on").await.expect(200).body;

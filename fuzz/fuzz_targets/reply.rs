@@ -14,5 +14,9 @@ fuzz_target!(|text: &str| {
         let mut partial = reply::Partial::new(mode);
         text.split_inclusive(' ').for_each(|piece| drop(partial.push(piece)));
     }
-    let _ = reply::without_thinking(text);
+    for takes_calls in [false, true] {
+        let mut aside = reply::Aside::new(takes_calls, false);
+        text.split_inclusive(' ').for_each(|piece| drop(aside.push(piece)));
+        aside.finish();
+    }
 });

@@ -13,47 +13,17 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::breaker::{self, BreakerCounts, BreakerSnapshot, Breakers, Permit};
+use super::completion::Completion;
+use super::echo::Origin;
 use super::endpoint::{Endpoint, Secret, base_of};
 use super::error::{LlmError, TimeoutPhase, UnavailableKind, clean_detail};
 use super::guard::{self, EndpointRefused, Guard};
+use super::habits::{self, Habits, Known};
 use super::http_clients::HttpClients;
 use super::listing;
 use super::request::{ChatRequest, Payload};
 use super::settings::{self, LlmSettings};
 use super::transport::{Transport, TransportService};
-use super::usage::Usage;
-use crate::decode::WireToolCall;
-
-/// A model's answer.
-#[derive(Debug, Clone, Default)]
-pub struct Completion {
-    /// The text. Empty if the model only made calls. Untrusted, and as long as the reply limit allows: see [`super::reply`].
-    pub text: String,
-    /// The proposed calls, in the model's order.
-    pub tool_calls: Vec<WireToolCall>,
-    /// Why the model stopped, in the provider's words (`stop`, `length`, `tool_calls`, …).
-    pub finish_reason: Option<String>,
-    /// The tokens used.
-    pub usage: Usage,
-    /// Whether the tokens are our estimate, because the provider said nothing of them.
-    pub is_usage_estimated: bool,
-    /// What the model thought before it answered, if the provider tells. Never part of the text. Untrusted.
-    pub reasoning: String,
-    /// The model that answered according to the provider, or else the requested one.
-    pub model: String,
-    /// How many attempts were made, including the last.
-    pub attempts: u32,
-    /// From the call of [`LlmClient::complete`] to its return.
-    pub latency: Duration,
-}
-
-impl Completion {
-    /// Whether the model had to stop writing because of a limit.
-    #[must_use]
-    pub fn was_cut(&self) -> bool {
-        self.finish_reason.as_deref() == Some("length")
-    }
-}
 
 /// A client for all endpoints. Cheap to clone; all clones share connections and breakers.
 #[derive(Clone)]
@@ -64,6 +34,7 @@ struct Inner {
     clients: HttpClients,
     guard: Arc<Guard>,
     breakers: Arc<Breakers>,
+    known: Known,
     template: OpenAIConfig,
 }
 
@@ -86,7 +57,7 @@ impl LlmClient {
         // Overwrites everything that the library reads from the environment by default. An organisation or key from there must not
         // reach an endpoint that somebody else configured.
         let template = OpenAIConfig::new().with_org_id("").with_project_id("").with_api_key("").with_api_base("");
-        Ok(Self(Arc::new(Inner { settings, clients, guard, breakers, template })))
+        Ok(Self(Arc::new(Inner { settings, clients, guard, breakers, known: Known::default(), template })))
     }
 
     /// Sends one request and waits for the whole answer, at most the endpoint's total timeout, or else
@@ -109,8 +80,7 @@ impl LlmClient {
     /// # Errors
     /// An error of the JSON writer.
     pub fn body(&self, endpoint: &Endpoint, request: &ChatRequest<'_>) -> serde_json::Result<String> {
-        let (options, output_tokens_max) = (&*endpoint.options, self.0.settings.output_tokens_max);
-        serde_json::to_string_pretty(&Payload { model: &endpoint.model, options, output_tokens_max, request })
+        serde_json::to_string_pretty(&self.payload(endpoint, request, &self.0.known.of(Origin::of(endpoint))))
     }
 
     /// Like [`LlmClient::complete`], with another limit for the whole call.
@@ -153,6 +123,11 @@ impl LlmClient {
         listing::list(self.0.clients.of(endpoint), endpoint, self.0.settings.first_token_timeout).await
     }
 
+    /// Forgets what is known of an endpoint and model, so that everything is tried again.
+    pub fn forget(&self, endpoint: &Endpoint) {
+        self.0.known.forget(Origin::of(endpoint));
+    }
+
     /// Checks an address that a tenant wants to use, as far as that is possible without a DNS look-up. Returns the base URL.
     ///
     /// # Errors
@@ -177,6 +152,18 @@ impl LlmClient {
         if endpoint.trusted { guard::check_form(&endpoint.base_url) } else { self.0.guard.check(&endpoint.base_url) }
     }
 
+    fn payload<'a>(&self, endpoint: &'a Endpoint, request: &'a ChatRequest<'a>, habits: &'a Habits) -> Payload<'a> {
+        Payload {
+            model: &endpoint.model,
+            options: &endpoint.options,
+            output_tokens_max: self.0.settings.output_tokens_max,
+            request,
+            origin: Origin::of(endpoint),
+            habits,
+        }
+    }
+
+    /// Asks, and asks again without optional members if the endpoint refuses the request because of them.
     async fn call(
         &self,
         endpoint: &Endpoint,
@@ -184,10 +171,56 @@ impl LlmClient {
         permit: &Permit,
         deadline: Instant,
     ) -> Result<Completion, LlmError> {
-        let Inner { settings, clients, template, .. } = &*self.0;
-        let http = clients.of(endpoint);
-        let transport = Arc::new(Transport {
-            http: http.clone(),
+        let origin = Origin::of(endpoint);
+        let mut habits = self.0.known.of(origin);
+        let mut made = 0;
+        loop {
+            let payload = self.payload(endpoint, request, &habits);
+            let (outcome, refusal) = self.call_once(endpoint, &payload, permit, deadline).await;
+            let more = match (&outcome, refusal) {
+                (Err(_), Some(text)) => refused_by(&text, &payload, made),
+                _ => None,
+            };
+            match (outcome, more) {
+                (Err(_), Some(more)) => {
+                    made += 1;
+                    habits = more;
+                }
+                (Ok(completion), _) => {
+                    if made > 0 || (completion.begins_in_thought && !habits.begins_in_thought) {
+                        habits.begins_in_thought |= completion.begins_in_thought;
+                        self.0.known.remember(origin, habits);
+                    }
+                    return Ok(Completion { attempts: completion.attempts + made, ..completion });
+                }
+                (Err(error), None) => return Err(error),
+            }
+        }
+    }
+
+    /// Asks once. Also returns the endpoint's words if it refuses the request.
+    async fn call_once(
+        &self,
+        endpoint: &Endpoint,
+        payload: &Payload<'_>,
+        permit: &Permit,
+        deadline: Instant,
+    ) -> (Result<Completion, LlmError>, Option<String>) {
+        let transport = self.transport(endpoint, payload, permit, deadline);
+        let outcome = self.send(endpoint, payload, &transport).await;
+        (outcome, transport.refusal())
+    }
+
+    fn transport(
+        &self,
+        endpoint: &Endpoint,
+        payload: &Payload<'_>,
+        permit: &Permit,
+        deadline: Instant,
+    ) -> Arc<Transport> {
+        let Inner { settings, clients, .. } = &*self.0;
+        Arc::new(Transport {
+            http: clients.of(endpoint).clone(),
             deadline,
             idle_timeout: settings.first_token_timeout,
             first_token_timeout: endpoint.options.first_token_timeout.unwrap_or(settings.first_token_timeout),
@@ -196,39 +229,63 @@ impl LlmClient {
             trusted: endpoint.trusted,
             options: Arc::clone(&endpoint.options),
             secret: endpoint.key().cloned(),
-            sink: request.sink.cloned(),
+            sink: payload.request.sink.cloned(),
+            offers_tools: payload.request.tools.is_some(),
+            begins_in_thought: payload.habits.begins_in_thought,
             slot: Mutex::default(),
-        });
-        let client = Client::build(http.clone(), endpoint.configure(template)?)
-            .with_http_service(TransportService(Arc::clone(&transport)));
+            refusal: Mutex::default(),
+        })
+    }
+
+    async fn send(
+        &self,
+        endpoint: &Endpoint,
+        payload: &Payload<'_>,
+        transport: &Arc<Transport>,
+    ) -> Result<Completion, LlmError> {
+        let client = Client::build(transport.http.clone(), endpoint.configure(&self.0.template)?)
+            .with_http_service(TransportService(Arc::clone(transport)));
         let mut chat = client.chat();
         if let Some(query) = endpoint.base_url.query() {
             chat = chat.path(format!("/chat/completions?{query}")).map_err(|error| unwrap_error(error, None))?;
         }
-        let options = &endpoint.options;
-        let payload =
-            Payload { model: &endpoint.model, options, output_tokens_max: settings.output_tokens_max, request };
-        let () = chat.create_byot(&payload).await.map_err(|error| unwrap_error(error, endpoint.key()))?;
+        let () = chat.create_byot(payload).await.map_err(|error| unwrap_error(error, endpoint.key()))?;
         let (mut decoded, attempts) =
             transport.take().ok_or_else(|| LlmError::unavailable(UnavailableKind::Dropped, "the reply was lost"))?;
-        let is_usage_estimated = request.sink.is_some() && decoded.usage.total_tokens == 0;
-        if is_usage_estimated {
-            let written =
-                decoded.tool_calls.iter().map(|call| call.arguments.len()).sum::<usize>() + decoded.text.len();
-            decoded.usage = Usage::estimated(request.content_bytes(), written);
-        }
+        let request = payload.request;
+        let called: usize = decoded.tool_calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
+        let written = called + decoded.text.len() + decoded.reasoning.len();
+        decoded.usage = decoded.usage.with_estimates(request.bytes(), written);
         Ok(Completion {
             text: decoded.text,
             tool_calls: decoded.tool_calls,
             finish_reason: decoded.finish_reason,
             usage: decoded.usage,
-            is_usage_estimated,
             reasoning: decoded.reasoning,
+            ends_in_thought: decoded.ends_in_thought,
+            begins_in_thought: decoded.begins_in_thought,
+            echo: decoded.echo.from(payload.origin),
             model: decoded.model.unwrap_or_else(|| endpoint.model.clone()),
+            output_limit: payload.output_limit(),
             attempts,
             latency: Duration::ZERO,
         })
     }
+}
+
+/// What an endpoint that refuses a request with these words is assumed to refuse: of what it was sent, the members that it names, or
+/// all optional ones if it names none, or if leaving out those that it named was not enough. `None` if there is nothing to leave out.
+fn refused_by(text: &str, payload: &Payload<'_>, made: u32) -> Option<Habits> {
+    let optional = payload.optional();
+    let limit = payload.output_limit().as_str();
+    let limit = (made == 0 && habits::names(text, limit)).then_some(limit);
+    let named: Vec<&str> = optional.iter().copied().filter(|member| habits::names(text, member)).chain(limit).collect();
+    let left_out = match made {
+        0 if !named.is_empty() => named,
+        0 | 1 => optional,
+        _ => Vec::new(),
+    };
+    (!left_out.is_empty()).then(|| payload.habits.refusing(left_out))
 }
 
 /// Extracts our own error from the library's. The library's other errors only arise while a request is built.

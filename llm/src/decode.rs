@@ -3,34 +3,26 @@
 //! Everything here is untrusted and may have any type. Each needed field is read by itself, so that an odd field never spoils the
 //! others. Broken UTF-8 and lone surrogates become U+FFFD.
 
-use std::collections::HashSet;
-use std::fmt;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Deserialize;
-use serde::de::{self, Deserializer, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::completion::WireToolCall;
+use super::echo::Echo;
 use super::endpoint::Secret;
 use super::error::{LlmError, UnavailableKind, clean_detail};
+use super::lossy::Lossy;
+use super::reply::{Aside, written};
 use super::retry::{self, Failure};
 use super::usage::Usage;
 
 /// The most characters of an id, model name or finish reason.
 const LABEL_CHARS_MAX: usize = 128;
-/// The most calls that are kept from one reply. `reply` rejects a reply with far fewer.
-const CALLS_KEPT_MAX: usize = 256;
 
-/// A call as the model wrote it. Untrusted: see [`super::reply::parse_native`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WireToolCall {
-    /// The provider's id. Never empty, and unique within the reply.
-    pub id: String,
-    /// The tool's name. Empty if the model gave none.
-    pub name: String,
-    /// Raw JSON text. May be anything.
-    pub arguments: String,
-}
+/// The most calls that are read from a reply's text. `reply` rejects a reply with far fewer.
+const CALLS_WRITTEN_MAX: usize = 256;
 
 /// The useful part of a chat completion.
 #[derive(Debug, Default)]
@@ -41,6 +33,23 @@ pub(super) struct Decoded {
     pub(super) usage: Usage,
     pub(super) model: Option<String>,
     pub(super) reasoning: String,
+    pub(super) echo: Echo,
+    /// Whether the text ended within a thought.
+    pub(super) ends_in_thought: bool,
+    /// Whether the text had the end of a thought that had not begun.
+    pub(super) begins_in_thought: bool,
+}
+
+impl Decoded {
+    /// Keeps only the speech as text. Thoughts and calls go to where they belong.
+    pub(super) fn take_aside(&mut self, aside: &Aside) {
+        aside.spoken().clone_into(&mut self.text);
+        self.reasoning.push_str(aside.thoughts());
+        self.ends_in_thought = aside.ends_in_thought();
+        self.begins_in_thought = aside.has_lone_ending();
+        self.tool_calls.extend(aside.calls().iter().flat_map(|taken| written::read(taken)).take(CALLS_WRITTEN_MAX));
+        self.tool_calls = with_ids(std::mem::take(&mut self.tool_calls));
+    }
 }
 
 /// A completion, or a chunk of one.
@@ -49,17 +58,37 @@ pub(super) struct Wire<'a> {
     #[serde(borrow)]
     pub(super) choices: Option<&'a RawValue>,
     #[serde(borrow)]
-    pub(super) usage: Option<&'a RawValue>,
+    usage: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) model: Option<&'a RawValue>,
     #[serde(borrow)]
+    pub(super) object: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
+    /// Where Groq tells the usage of a stream.
+    #[serde(borrow)]
+    x_groq: Option<&'a RawValue>,
+}
+
+impl Wire<'_> {
+    /// The usage, if it is told.
+    pub(super) fn usage(&self) -> Option<Value> {
+        let groq =
+            || self.x_groq.and_then(read::<Value>).and_then(|mut members| members.get_mut("usage").map(Value::take));
+        self.usage.and_then(read::<Value>).filter(Value::is_object).or_else(groq).filter(Value::is_object)
+    }
 }
 
 #[derive(Deserialize)]
 pub(super) struct WireChoice<'a> {
-    #[serde(borrow, alias = "delta")]
+    /// All that the model said.
+    #[serde(borrow)]
     pub(super) message: Option<&'a RawValue>,
+    /// What it said since the last chunk.
+    #[serde(borrow)]
+    pub(super) delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) error: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) finish_reason: Option<&'a RawValue>,
 }
@@ -85,6 +114,8 @@ pub(super) struct WireMessage<'a> {
 #[derive(Default, Deserialize)]
 pub(super) struct WireCall<'a> {
     #[serde(borrow)]
+    pub(super) index: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(super) id: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) function: Option<&'a RawValue>,
@@ -104,42 +135,6 @@ struct WirePart<'a> {
     refusal: Option<&'a RawValue>,
 }
 
-/// Decodes the body of a 200.
-pub(super) fn decode(body: &[u8], secret: Option<&Secret>) -> Result<Decoded, Failure> {
-    let text = String::from_utf8_lossy(body);
-    let text = text.trim_start_matches('\u{feff}').trim();
-    if text.is_empty() {
-        return Err(unusable("it is empty"));
-    }
-    let wire: Wire<'_> = serde_json::from_str(text).map_err(|error| unusable(describe_syntax(&error)))?;
-    let Some(choices) = wire.choices else {
-        return Err(match wire.error {
-            Some(error) => reported(error, secret),
-            None => unusable("it has no choices"),
-        });
-    };
-    let choices: Vec<&RawValue> = read(choices).ok_or_else(|| unusable("its choices are not a list"))?;
-    let Some(first) = choices.first() else {
-        return Err(wire.error.map_or_else(|| unusable("its choices are empty"), |error| reported(error, secret)));
-    };
-    let choice: WireChoice<'_> = read(first).ok_or_else(|| unusable("its choice is not an object"))?;
-    let message: WireMessage<'_> =
-        choice.message.and_then(read).ok_or_else(|| unusable("its choice has no message"))?;
-    let mut text = message.content.map(content_text).unwrap_or_default();
-    if text.is_empty() {
-        text = message.refusal.and_then(string).unwrap_or_default();
-    }
-    let usage: Option<Value> = wire.usage.and_then(read);
-    Ok(Decoded {
-        text,
-        tool_calls: tool_calls(&message),
-        finish_reason: choice.finish_reason.and_then(string).map(label),
-        usage: Usage::of_one_call(usage.as_ref()),
-        model: wire.model.and_then(string).map(label).filter(|name| !name.is_empty()),
-        reasoning: message.reasoning(),
-    })
-}
-
 impl WireMessage<'_> {
     /// What the model thought.
     pub(super) fn reasoning(&self) -> String {
@@ -150,9 +145,13 @@ impl WireMessage<'_> {
 /// A sentence from the body of an error, not yet cleaned, and whether it says that the quota is used up.
 pub(super) fn describe_error(body: &[u8]) -> (String, bool) {
     let text = String::from_utf8_lossy(body);
-    let Ok(value) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) else {
+    let Ok(mut value) = serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) else {
         return (text.into_owned(), false);
     };
+    // Gemini's facade answers with a list of one error.
+    if let Some(first) = value.as_array_mut().and_then(|errors| errors.first_mut()) {
+        value = first.take();
+    }
     let error = value.get("error").unwrap_or(&value);
     let out_of_quota = [error.get("type"), error.get("code")]
         .into_iter()
@@ -166,9 +165,9 @@ fn sentence(error: &Value) -> String {
     spoken.or_else(|| error.as_str()).map_or_else(|| error.to_string(), str::to_owned)
 }
 
-/// A 200 that reports an error. Gateways send these, with the status of their own upstream as `code`.
-pub(super) fn reported(error: &RawValue, secret: Option<&Secret>) -> Failure {
-    let value: Value = read(error).unwrap_or_default();
+/// A 200 that reports an error, with its JSON. Gateways send these, with the status of their own upstream as `code`.
+pub(super) fn reported(error: &str, secret: Option<&Secret>) -> Failure {
+    let value: Value = serde_json::from_str(error).unwrap_or_default();
     let code = value.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
     let error = LlmError::Unavailable {
         kind: UnavailableKind::Provider,
@@ -179,12 +178,12 @@ pub(super) fn reported(error: &RawValue, secret: Option<&Secret>) -> Failure {
     Failure { error, transient: code.is_some_and(retry::is_transient) }
 }
 
-fn unusable(detail: impl Into<String>) -> Failure {
+pub(super) fn unusable(detail: impl Into<String>) -> Failure {
     Failure::lasting(LlmError::BadReply { detail: detail.into() })
 }
 
 /// Says where the JSON is broken, but does not use serde's message, because that may quote the body.
-fn describe_syntax(error: &serde_json::Error) -> String {
+pub(super) fn describe_syntax(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         serde_json::error::Category::Eof => "it ends too early",
         serde_json::error::Category::Data => "it is not a chat completion",
@@ -216,35 +215,26 @@ fn part_text(part: &RawValue) -> Option<String> {
     }
 }
 
-fn tool_calls(message: &WireMessage<'_>) -> Vec<WireToolCall> {
-    let listed: Vec<&RawValue> = match message.tool_calls {
-        Some(calls) => read(calls).unwrap_or_else(|| vec![calls]),
-        None => message.function_call.into_iter().collect(),
-    };
-    let pieces = listed.into_iter().take(CALLS_KEPT_MAX).map(|raw| {
-        let call: WireCall<'_> = read(raw).unwrap_or_default();
-        let function: WireCall<'_> = call.function.and_then(read).unwrap_or_default();
-        (
-            call.id.and_then(string).map(label).unwrap_or_default(),
-            function.name.or(call.name).and_then(string).map(label).unwrap_or_default(),
-            function.arguments.or(call.arguments).map(argument_text).unwrap_or_default(),
-        )
-    });
-    named(pieces)
+/// Gives every call a unique id, because results are matched to calls, and effects to turns, by id.
+pub(super) fn with_ids(mut calls: Vec<WireToolCall>) -> Vec<WireToolCall> {
+    let mut taken = HashSet::new();
+    for (index, call) in calls.iter_mut().enumerate() {
+        if call.id.is_empty() || taken.contains(&call.id) {
+            call.id = format!("call_{index}_{}", call.id).chars().take(LABEL_CHARS_MAX).collect();
+        }
+        taken.insert(call.id.clone());
+    }
+    calls
 }
 
-/// Calls from their ids, names and arguments. Every call gets a unique id, because results are matched to calls, and effects to
-/// turns, by id.
-pub(super) fn named(pieces: impl Iterator<Item = (String, String, String)>) -> Vec<WireToolCall> {
-    let mut taken = HashSet::new();
-    let calls = pieces.enumerate().map(|(index, (mut id, name, arguments))| {
-        if id.is_empty() || taken.contains(&id) {
-            id = format!("call_{index}_{}", label(id)).chars().take(LABEL_CHARS_MAX).collect();
+/// Members of an object that its endpoint may want back.
+pub(super) fn echo_of(object: &RawValue, echo: &mut Echo) {
+    let Some(members) = read::<BTreeMap<Lossy, &RawValue>>(object) else { return };
+    for (Lossy(name), value) in members {
+        if let Some(value) = read(value).filter(|_| Echo::wants(&name)) {
+            echo.add(&name, value);
         }
-        taken.insert(id.clone());
-        WireToolCall { id, name, arguments }
-    });
-    calls.collect()
+    }
 }
 
 /// The text of a string; the JSON of any other value.
@@ -266,29 +256,4 @@ pub(super) fn string(raw: &RawValue) -> Option<String> {
         return None;
     }
     read::<Lossy>(raw).map(|text| text.0)
-}
-
-/// A string read as bytes, so that lone surrogates are allowed. They become U+FFFD.
-pub(super) struct Lossy(pub(super) String);
-
-impl<'de> Deserialize<'de> for Lossy {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
-            type Value = Lossy;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Lossy, E> {
-                Ok(Lossy(text.to_owned()))
-            }
-
-            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<Lossy, E> {
-                Ok(Lossy(String::from_utf8_lossy(bytes).into_owned()))
-            }
-        }
-        deserializer.deserialize_bytes(Bytes)
-    }
 }

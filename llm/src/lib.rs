@@ -21,31 +21,40 @@
 
 pub mod breaker;
 mod client;
+mod completion;
 mod decode;
+mod documents;
+mod echo;
 pub mod endpoint;
 pub mod error;
+mod growing;
 pub mod guard;
+mod habits;
 mod http_clients;
 mod listing;
+mod lossy;
 pub mod parameters;
 pub mod reply;
 mod request;
 mod retry;
 pub mod settings;
-mod stream;
+mod sink;
 mod transport;
 pub mod usage;
 
 pub use breaker::{BreakerCounts, BreakerSnapshot, BreakerState};
-pub use client::{Completion, LlmClient};
-pub use decode::WireToolCall;
+pub use client::LlmClient;
+pub use completion::{Completion, Ending, WireToolCall};
+pub use echo::Echo;
 pub use endpoint::{CallOptions, Endpoint, Secret};
 pub use error::{LlmError, TimeoutPhase, UnavailableKind};
+pub use growing::read_recorded;
 pub use guard::{AllowedHost, EndpointRefused};
 pub use parameters::{OutputLimit, Parameters, ReasoningEffort};
-pub use request::{ChatRequest, Message, ReplyMode, Role, ToolChoice, UnknownReplyMode};
+pub use reply::{ReplyMode, UnknownReplyMode};
+pub use request::{ChatRequest, Message, Role, ToolChoice};
 pub use settings::LlmSettings;
-pub use stream::Sink;
+pub use sink::Sink;
 pub use usage::Usage;
 
 /// Cancels calls. From `tokio-util`.

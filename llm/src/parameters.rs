@@ -148,6 +148,15 @@ impl FromStr for OutputLimit {
 }
 
 impl OutputLimit {
+    /// The other name.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::MaxTokens => Self::MaxCompletionTokens,
+            Self::MaxCompletionTokens => Self::MaxTokens,
+        }
+    }
+
     /// The member of the request.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -3,9 +3,7 @@
 //! It must never copy a prompt: [`Message::content`] is a list of shared pieces that the serialiser writes as one JSON string. To
 //! add a field of the API, add it to [`ChatRequest`] and to `Payload`'s `serialize`.
 
-use super::decode::WireToolCall;
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::de::IgnoredAny;
@@ -13,51 +11,12 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::completion::{Completion, WireToolCall};
+use super::echo::{Echo, Origin};
 use super::endpoint::CallOptions;
-use super::stream::Sink;
-
-/// How the model is asked to write tool calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReplyMode {
-    /// The provider's tool calls.
-    #[default]
-    Native,
-    /// Text with `<response><narrative>…</narrative><tools>[…]</tools></response>`, or its JSON forms.
-    Xml,
-}
-
-impl ReplyMode {
-    /// The name in JSON and in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Xml => "xml",
-        }
-    }
-}
-
-impl fmt::Display for ReplyMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A reply mode that is neither `native` nor `xml`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a reply mode must be `native` or `xml`")]
-pub struct UnknownReplyMode;
-
-impl FromStr for ReplyMode {
-    type Err = UnknownReplyMode;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Native, Self::Xml]
-            .into_iter()
-            .find(|mode| text.trim().eq_ignore_ascii_case(mode.as_str()))
-            .ok_or(UnknownReplyMode)
-    }
-}
+use super::habits::Habits;
+use super::parameters::OutputLimit;
+use super::sink::Sink;
 
 /// The role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,12 +43,20 @@ pub struct Message {
     pub tool_calls: Vec<WireToolCall>,
     /// The call that a tool message answers.
     pub tool_call_id: Option<String>,
+    /// What the endpoint of an assistant's message wants back with it.
+    pub echo: Echo,
 }
 
 impl Message {
+    /// A message without calls.
+    #[must_use]
+    pub fn pieces(role: Role, content: Vec<Arc<str>>) -> Self {
+        Self { role, content, tool_calls: Vec::new(), tool_call_id: None, echo: Echo::default() }
+    }
+
     /// A message with one piece and without calls.
     pub fn text(role: Role, content: impl Into<Arc<str>>) -> Self {
-        Self { role, content: vec![content.into()], tool_calls: Vec::new(), tool_call_id: None }
+        Self::pieces(role, vec![content.into()])
     }
 
     /// The result of the call `tool_call_id`.
@@ -97,9 +64,16 @@ impl Message {
         Self { tool_call_id: Some(tool_call_id.into()), ..Self::text(Role::Tool, content) }
     }
 
-    /// The model's reply, for the next model call of a tool loop.
+    /// What a model said, in other words than its own.
     pub fn assistant(content: impl Into<Arc<str>>, tool_calls: Vec<WireToolCall>) -> Self {
         Self { tool_calls, ..Self::text(Role::Assistant, content) }
+    }
+
+    /// The model's reply, for the next model call of a tool loop. The endpoint and model that sent it get back all that they want
+    /// back.
+    pub fn reply(completion: Completion) -> Self {
+        let Completion { text, tool_calls, echo, .. } = completion;
+        Self { echo, ..Self::assistant(text, tool_calls) }
     }
 }
 
@@ -130,9 +104,10 @@ pub struct ChatRequest<'a> {
 }
 
 impl ChatRequest<'_> {
-    /// The length of the messages' texts, in bytes.
-    pub(super) fn content_bytes(&self) -> usize {
-        self.prefix.iter().chain(self.messages).flat_map(|message| &message.content).map(|piece| piece.len()).sum()
+    /// The length of the messages' texts and the tools, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let texts = self.prefix.iter().chain(self.messages).flat_map(|message| &message.content);
+        texts.map(|piece| piece.len()).sum::<usize>() + self.tools.map_or(0, |tools| tools.get().len())
     }
 }
 
@@ -148,15 +123,49 @@ pub(super) struct Payload<'a> {
     /// The output limit, unless the options have one.
     pub(super) output_tokens_max: u32,
     pub(super) request: &'a ChatRequest<'a>,
+    /// The endpoint and model that are asked.
+    pub(super) origin: Origin,
+    pub(super) habits: &'a Habits,
 }
 
 impl Payload<'_> {
+    /// The name of the output limit. An endpoint that refuses one of the two names takes the other.
+    pub(super) fn output_limit(&self) -> OutputLimit {
+        let limit = self.options.output_limit;
+        if self.habits.refuses(limit.as_str()) { limit.other() } else { limit }
+    }
+
+    /// The members that the request is complete without.
+    pub(super) fn optional(&self) -> Vec<&str> {
+        let sent = self.request.prefix.iter().chain(self.request.messages);
+        let back = sent.filter(|message| message.echo.came_from(self.origin));
+        let echoes = back.flat_map(|message| {
+            message.echo.names().chain(message.tool_calls.iter().flat_map(|call| call.echo.names()))
+        });
+        let own =
+            [("prompt_cache_key", self.request.prompt_cache_key.is_some()), ("stream_options", self.counts_stream())];
+        let mut names: Vec<&str> = own.into_iter().filter_map(|(name, is_sent)| is_sent.then_some(name)).collect();
+        names.extend(echoes);
+        names.retain(|name| !self.habits.refuses(name));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn is_streamed(&self) -> bool {
+        self.request.sink.is_some() && !self.options.cannot_stream
+    }
+
+    /// Whether the endpoint is asked to count the tokens of a stream.
+    fn counts_stream(&self) -> bool {
+        self.is_streamed() && !self.options.cannot_count_streams
+    }
+
     /// The most tokens of the answer. Endpoints refuse a limit that the context window cannot hold beside the prompt.
     fn output_tokens(&self) -> u32 {
         let wanted = self.options.parameters.max_output_tokens.unwrap_or(self.output_tokens_max);
         let Some(context) = self.options.context_tokens else { return wanted };
-        let bytes = self.request.content_bytes() + self.request.tools.map_or(0, |tools| tools.get().len());
-        let left = context.saturating_sub(u32::try_from(bytes / TOKEN_BYTES).unwrap_or(u32::MAX));
+        let left = context.saturating_sub(u32::try_from(self.request.bytes() / TOKEN_BYTES).unwrap_or(u32::MAX));
         wanted.min(left.max(OUTPUT_TOKENS_MIN))
     }
 }
@@ -166,9 +175,9 @@ impl Serialize for Payload<'_> {
         let request = self.request;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", self.model)?;
-        map.serialize_entry(self.options.output_limit.as_str(), &self.output_tokens())?;
+        map.serialize_entry(self.output_limit().as_str(), &self.output_tokens())?;
         self.options.parameters.write(&mut map)?;
-        map.serialize_entry("messages", &Chain(request.prefix, request.messages))?;
+        map.serialize_entry("messages", &Messages(self))?;
         if let Some(tools) = request.tools {
             map.serialize_entry("tools", tools)?;
             match request.tool_choice {
@@ -179,28 +188,43 @@ impl Serialize for Payload<'_> {
                 None => {}
             }
         }
-        if let Some(key) = request.prompt_cache_key {
+        if let Some(key) = request.prompt_cache_key.filter(|_| !self.habits.refuses("prompt_cache_key")) {
             map.serialize_entry("prompt_cache_key", key)?;
         }
-        if request.sink.is_some() && !self.options.cannot_stream {
+        if self.is_streamed() {
             map.serialize_entry("stream", &true)?;
-            if !self.options.cannot_count_streams {
-                map.serialize_entry("stream_options", &StreamOptions { include_usage: true })?;
-            }
+        }
+        if self.counts_stream() && !self.habits.refuses("stream_options") {
+            map.serialize_entry("stream_options", &StreamOptions { include_usage: true })?;
         }
         map.end()
     }
 }
 
-struct Chain<'a>(&'a [Message], &'a [Message]);
+struct Messages<'a>(&'a Payload<'a>);
 
-impl Serialize for Chain<'_> {
+impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.0.len() + self.1.len()))?;
-        for message in self.0.iter().chain(self.1) {
-            list.serialize_element(message)?;
+        let ChatRequest { prefix, messages, .. } = self.0.request;
+        let mut list = serializer.serialize_seq(Some(prefix.len() + messages.len()))?;
+        for message in prefix.iter().chain(*messages) {
+            let is_back = message.echo.came_from(self.0.origin);
+            list.serialize_element(&Sent { what: message, back: is_back.then_some(self.0.habits) })?;
         }
         list.end()
+    }
+}
+
+/// A message or call on its way to an endpoint.
+struct Sent<'a, T> {
+    what: &'a T,
+    /// If it came from there: the endpoint's habits.
+    back: Option<&'a Habits>,
+}
+
+impl<T> Sent<'_, T> {
+    fn write_echo<M: SerializeMap>(&self, echo: &Echo, map: &mut M) -> Result<(), M::Error> {
+        self.back.map_or(Ok(()), |habits| echo.write(map, |name| habits.refuses(name)))
     }
 }
 
@@ -219,21 +243,24 @@ impl Serialize for Joined<'_> {
     }
 }
 
-impl Serialize for Message {
+impl Serialize for Sent<'_, Message> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Message { role, content, tool_calls, tool_call_id, echo, .. } = self.what;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("role", &self.role)?;
-        if !self.tool_calls.is_empty() && self.content.iter().all(|piece| piece.is_empty()) {
+        map.serialize_entry("role", role)?;
+        if !tool_calls.is_empty() && content.iter().all(|piece| piece.is_empty()) {
             map.serialize_entry("content", &())?;
         } else {
-            map.serialize_entry("content", &Joined(&self.content))?;
+            map.serialize_entry("content", &Joined(content))?;
         }
-        if !self.tool_calls.is_empty() {
-            map.serialize_entry("tool_calls", &self.tool_calls)?;
+        if !tool_calls.is_empty() {
+            let calls: Vec<_> = tool_calls.iter().map(|call| Sent { what: call, back: self.back }).collect();
+            map.serialize_entry("tool_calls", &calls)?;
         }
-        if let Some(id) = &self.tool_call_id {
+        if let Some(id) = tool_call_id {
             map.serialize_entry("tool_call_id", id)?;
         }
+        self.write_echo(echo, &mut map)?;
         map.end()
     }
 }
@@ -261,19 +288,27 @@ struct Called<'a> {
     arguments: &'a str,
 }
 
-impl Serialize for WireToolCall {
+impl Serialize for Sent<'_, WireToolCall> {
     /// Endpoints answer 400 to a history with a nameless call or invalid arguments, which would end the turn. The model learns of
     /// its mistake from the call's result instead.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let is_json = serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok();
-        let called = Called {
-            name: if self.name.is_empty() { "unknown" } else { &self.name },
-            arguments: if is_json { &self.arguments } else { "{}" },
-        };
+        let WireToolCall { id, name, arguments, echo } = self.what;
+        let is_json = serde_json::from_str::<IgnoredAny>(arguments).is_ok();
+        let name = plain_name(name);
+        let called = Called { name: &name, arguments: if is_json { arguments } else { "{}" } };
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("id", id)?;
         map.serialize_entry("type", "function")?;
         map.serialize_entry("function", &called)?;
+        self.write_echo(echo, &mut map)?;
         map.end()
     }
+}
+
+/// A tool's name in the characters and the length that endpoints take.
+fn plain_name(name: &str) -> String {
+    const CHARS_MAX: usize = 64;
+    let plain = name.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).take(CHARS_MAX);
+    let plain: String = plain.collect();
+    if plain.is_empty() { "unknown".to_owned() } else { plain }
 }

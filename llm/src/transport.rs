@@ -14,24 +14,28 @@ use std::time::Duration;
 use async_openai::middleware::HttpRequestFactory;
 use bytes::Bytes;
 use http::HeaderValue;
-use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION};
 use reqwest::{Client, Response};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tower_service::Service;
 
-use super::decode::{Decoded, decode, describe_error};
+use super::decode::{Decoded, describe_error};
+use super::documents::Documents;
 use super::endpoint::{CallOptions, Secret};
 use super::error::{LlmError, TimeoutPhase, UnavailableKind, clean_detail};
+use super::growing::{Growing, Progress};
 use super::guard::EndpointRefused;
+use super::reply::Aside;
 use super::retry::{self, Failure};
-use super::stream::{Events, Growing, Sink};
+use super::sink::Sink;
 
 /// The most bytes of an error's body that are read, and for how long.
 const ERROR_BODY_BYTES_MAX: usize = 8 * 1024;
 const ERROR_BODY_WAIT: Duration = Duration::from_secs(1);
 /// How long to wait for the end of a streamed body after its last event.
 const BODY_END_WAIT: Duration = Duration::from_millis(20);
-const EVENT_STREAM: &str = "text/event-stream";
+/// How long to wait for the usage after a streamed reply has ended. Some endpoints leave the connection open.
+const USAGE_WAIT: Duration = Duration::from_secs(1);
 
 /// The data of one call, shared by the library's clones of the service.
 pub(super) struct Transport {
@@ -49,13 +53,24 @@ pub(super) struct Transport {
     pub(super) secret: Option<Secret>,
     /// Receives the text of a streamed reply.
     pub(super) sink: Option<Sink>,
+    /// Whether tools were offered, so that calls written as text are calls.
+    pub(super) offers_tools: bool,
+    /// Whether the endpoint's replies are known to begin within a thought.
+    pub(super) begins_in_thought: bool,
     pub(super) slot: Mutex<Option<(Decoded, u32)>>,
+    /// The text of a 400 or 422.
+    pub(super) refusal: Mutex<Option<String>>,
 }
 
 impl Transport {
     /// The decoded reply and the number of attempts, once the service has answered.
     pub(super) fn take(&self) -> Option<(Decoded, u32)> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The text of a 400 or 422, if the request was refused with one.
+    pub(super) fn refusal(&self) -> Option<String> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     async fn run(&self, factory: HttpRequestFactory) -> Result<Response, LlmError> {
@@ -91,7 +106,7 @@ impl Transport {
         for (name, value) in &self.options.headers {
             headers.insert(name.clone(), value.clone());
         }
-        let accepted = if self.sink.is_some() { EVENT_STREAM } else { "application/json" };
+        let accepted = if self.sink.is_some() { "text/event-stream" } else { "application/json" };
         headers.insert(ACCEPT, HeaderValue::from_static(accepted));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         match headers.get_mut(AUTHORIZATION) {
@@ -105,95 +120,74 @@ impl Transport {
             .map_err(|_| Failure::lasting(LlmError::Timeout { phase: TimeoutPhase::FirstToken }))?
             .map_err(|error| self.classify(&error))?;
         if !response.status().is_success() {
-            return Err(self.refusal(response).await);
+            return Err(self.refused(response).await);
         }
-        match &self.sink {
-            Some(sink) if is_stream(&response) => return self.read_stream(response, first_token_by, sink).await,
-            // An endpoint that cannot stream sends the whole reply at once.
-            _ => {}
-        }
-        let body = self.read(response, first_token_by).await?;
-        decode(&body, self.secret.as_ref())
+        self.read(response, first_token_by).await
     }
 
-    /// Reads a reply up to the limit. Its first piece must come in time.
-    async fn read(&self, mut response: Response, first_token_by: Instant) -> Result<Bytes, Failure> {
+    /// Reads a reply, whole or in pieces, and passes on its text as it comes. Once text was passed on, it cannot be withdrawn, so no
+    /// further attempt is made. A reply that is complete stays so, however the body ends.
+    async fn read(&self, mut response: Response, first_token_by: Instant) -> Result<Decoded, Failure> {
         let limit_bytes = self.reply_bytes_max;
         let too_large = || Failure::lasting(LlmError::TooLarge { limit_bytes });
-        let announced = usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX);
-        if announced > limit_bytes {
+        if usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX) > limit_bytes {
             return Err(too_large());
         }
-        let first = timeout_at(first_token_by, response.chunk())
-            .await
-            .map_err(|_| Failure::lasting(LlmError::Timeout { phase: TimeoutPhase::FirstToken }))?
-            .map_err(|error| self.classify(&error))?
-            .unwrap_or_default();
-        if first.len() > limit_bytes {
-            return Err(too_large());
-        }
-        let Some(second) = response.chunk().await.map_err(|error| self.classify(&error))? else {
-            return Ok(first);
-        };
-        let mut body = Vec::with_capacity(announced.max(first.len() + second.len()));
-        body.extend_from_slice(&first);
-        let mut next = Some(second);
-        while let Some(chunk) = next {
-            if body.len() + chunk.len() > limit_bytes {
-                return Err(too_large());
-            }
-            body.extend_from_slice(&chunk);
-            next = response.chunk().await.map_err(|error| self.classify(&error))?;
-        }
-        Ok(body.into())
-    }
-
-    /// Reads a streamed reply and passes on its text as it comes. Once text was passed on, it cannot be withdrawn, so no further
-    /// attempt is made.
-    async fn read_stream(
-        &self,
-        mut response: Response,
-        first_token_by: Instant,
-        sink: &Sink,
-    ) -> Result<Decoded, Failure> {
-        let limit_bytes = self.reply_bytes_max;
-        let (mut events, mut reply) = (Events::default(), Growing::default());
-        let (mut read_bytes, mut told) = (0, false);
+        let (mut documents, mut reply) = (Documents::default(), Growing::default());
+        let mut ear = Ear::new(self);
+        let (mut read_bytes, mut ended_with) = (0, None);
         let (mut by, mut phase) = (first_token_by, TimeoutPhase::FirstToken);
-        let final_if = |told: bool, failure: Failure| if told { Failure::lasting(failure.error) } else { failure };
         loop {
-            let chunk = timeout_at(by, response.chunk())
-                .await
-                .map_err(|_| Failure::lasting(LlmError::Timeout { phase }))?
-                .map_err(|error| final_if(told, self.classify(&error)))?;
+            let chunk = match timeout_at(by, response.chunk()).await {
+                Err(_) | Ok(Err(_)) if reply.progress() != Progress::Begun => break,
+                Err(_) => return Err(Failure::lasting(LlmError::Timeout { phase })),
+                Ok(chunk) => chunk.map_err(|error| ear.final_if_told(self.classify(&error)))?,
+            };
             let Some(chunk) = chunk else { break };
             read_bytes += chunk.len();
             if read_bytes > limit_bytes {
-                return Err(Failure::lasting(LlmError::TooLarge { limit_bytes }));
+                return Err(too_large());
             }
-            events.push(&chunk);
-            while let Some(data) = events.next() {
-                let text = reply.take(&data, self.secret.as_ref()).map_err(|failure| final_if(told, failure))?;
-                if !text.is_empty() {
-                    told = true;
-                    sink.tell(&text);
+            documents.push(&chunk);
+            while let Some(part) = documents.next() {
+                let text = reply.take(&part, self.secret.as_ref()).map_err(|failure| ear.final_if_told(failure))?;
+                ear.hear(&text);
+            }
+            match reply.progress() {
+                Progress::Done => {
+                    // The end of the body follows at once. Reading it frees the connection for another call.
+                    let _ = timeout(BODY_END_WAIT, response.chunk()).await;
+                    break;
                 }
+                Progress::Ended if ended_with != Some(reply.documents()) => {
+                    ended_with = Some(reply.documents());
+                    by = Instant::now() + USAGE_WAIT;
+                }
+                Progress::Ended => {}
+                Progress::Begun if self.sink.is_some() => {
+                    (by, phase) = (Instant::now() + self.idle_timeout, TimeoutPhase::Idle);
+                }
+                // Whoever waits for a whole reply waits for as long as the call may take.
+                Progress::Begun => (by, phase) = (self.deadline, TimeoutPhase::Total),
             }
-            if reply.is_done() {
-                // The end of the body follows at once. Reading it frees the connection for another call.
-                let _ = timeout(BODY_END_WAIT, response.chunk()).await;
-                break;
-            }
-            (by, phase) = (Instant::now() + self.idle_timeout, TimeoutPhase::Idle);
         }
-        reply.finish().map_err(|failure| final_if(told, failure))
+        if let Some(part) = documents.rest() {
+            let text = reply.take_rest(&part, self.secret.as_ref()).map_err(|failure| ear.final_if_told(failure))?;
+            ear.hear(&text);
+        }
+        let decoded = reply.finish().map_err(|failure| ear.final_if_told(failure))?;
+        Ok(ear.end(decoded))
     }
 
     /// Turns an answer that is not 200 into a failure.
-    async fn refusal(&self, response: Response) -> Failure {
+    async fn refused(&self, response: Response) -> Failure {
         let status = response.status().as_u16();
         let retry_after = retry::retry_after(response.headers());
         let body = read_head(response).await;
+        if matches!(status, 400 | 422) {
+            let text = String::from_utf8_lossy(&body).into_owned();
+            *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        }
         let (text, out_of_quota) = describe_error(&body);
         let (kind, detail) = match status {
             429 => (UnavailableKind::RateLimited, clean_detail(&text, self.secret.as_ref())),
@@ -225,9 +219,54 @@ impl Transport {
     }
 }
 
-fn is_stream(response: &Response) -> bool {
-    let named = response.headers().get(CONTENT_TYPE).and_then(|name| name.to_str().ok());
-    named.is_some_and(|name| name.trim_start().to_ascii_lowercase().starts_with(EVENT_STREAM))
+/// Hears a reply's text, passes on the speech, and keeps the rest apart.
+struct Ear<'a> {
+    sink: Option<&'a Sink>,
+    aside: Aside,
+    has_heard: bool,
+    has_told: bool,
+}
+
+impl<'a> Ear<'a> {
+    fn new(transport: &'a Transport) -> Self {
+        let aside = Aside::new(transport.offers_tools, transport.begins_in_thought);
+        Self { sink: transport.sink.as_ref(), aside, has_heard: false, has_told: false }
+    }
+
+    /// Hears a piece.
+    fn hear(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.has_heard = true;
+            let told = self.aside.push(text);
+            self.tell(&told);
+        }
+    }
+
+    fn tell(&mut self, text: &str) {
+        if let Some(sink) = self.sink.filter(|_| !text.is_empty()) {
+            self.has_told = true;
+            sink.tell(text);
+        }
+    }
+
+    /// What was told cannot be withdrawn, so no further attempt is made after it.
+    fn final_if_told(&self, failure: Failure) -> Failure {
+        if self.has_told { Failure::lasting(failure.error) } else { failure }
+    }
+
+    /// The reply with what was heard.
+    fn end(mut self, mut decoded: Decoded) -> Decoded {
+        if self.has_heard {
+            let rest = self.aside.finish();
+            self.tell(&rest);
+        } else {
+            // A whole reply is not told in pieces.
+            self.aside.push(&decoded.text);
+            self.aside.finish();
+        }
+        decoded.take_aside(&self.aside);
+        decoded
+    }
 }
 
 fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {

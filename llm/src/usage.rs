@@ -9,6 +9,8 @@ use serde_json::Value;
 
 /// The most tokens that one call may count. More than any context window.
 pub const TOKENS_PER_CALL_MAX: u64 = 100_000_000;
+/// For estimates.
+const BYTES_PER_TOKEN: u64 = 4;
 
 /// The model calls and tokens of one call, or a sum over several. All counts are tokens except `llm_calls`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -23,6 +25,9 @@ pub struct Usage {
     pub completion_tokens: u64,
     /// The provider's total, or else prompt plus completion.
     pub total_tokens: u64,
+    /// Whether some of these are our estimate, because the provider did not tell them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 impl Usage {
@@ -49,19 +54,27 @@ impl Usage {
             cached_tokens: cached_tokens.unwrap_or(0).min(prompt_tokens),
             completion_tokens,
             total_tokens,
+            estimated: false,
         }
     }
 
-    /// An estimate for a call without reported usage: about four bytes per token.
-    pub(super) fn estimated(prompt_bytes: usize, completion_bytes: usize) -> Self {
-        let tokens = |bytes: usize| (bytes as u64).div_ceil(4).min(TOKENS_PER_CALL_MAX);
-        let (prompt_tokens, completion_tokens) = (tokens(prompt_bytes), tokens(completion_bytes));
+    /// The same with an estimate of what the provider did not tell: about four bytes per token. No prompt is empty.
+    pub(super) fn with_estimates(self, prompt_bytes: usize, completion_bytes: usize) -> Self {
+        let or_estimate = |told: u64, bytes: usize| match told {
+            0 => (bytes as u64).div_ceil(BYTES_PER_TOKEN).min(TOKENS_PER_CALL_MAX),
+            told => told,
+        };
+        let prompt_tokens = or_estimate(self.prompt_tokens, prompt_bytes);
+        let completion_tokens = or_estimate(self.completion_tokens, completion_bytes);
+        if (prompt_tokens, completion_tokens) == (self.prompt_tokens, self.completion_tokens) {
+            return self;
+        }
         Self {
-            llm_calls: 1,
             prompt_tokens,
-            cached_tokens: 0,
             completion_tokens,
-            total_tokens: prompt_tokens + completion_tokens,
+            total_tokens: self.total_tokens.max(prompt_tokens + completion_tokens).min(TOKENS_PER_CALL_MAX),
+            estimated: true,
+            ..self
         }
     }
 }
@@ -96,6 +109,7 @@ impl AddAssign for Usage {
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
         self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
         self.total_tokens = self.total_tokens.saturating_add(other.total_tokens);
+        self.estimated = self.estimated || other.estimated;
     }
 }
 

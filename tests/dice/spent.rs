@@ -199,7 +199,7 @@ async fn dice_of_a_turn_that_fails_are_spent() {
     let before = counter(&tenant).await;
     assert_eq!(before, 1);
     let roll = json!({ "rolls": [{ "formula": "1d20" }] });
-    server.model.set_script(Script::replies([Reply::tool("roll_dice", roll), Reply::status(400)]));
+    server.model.set_script(Script::replies([Reply::tool("roll_dice", roll), Reply::status(403)]));
     let failed = tenant.post(&turns, json!({})).await;
     assert!(failed.status >= 500, "{}", failed.text);
     assert_eq!(counter(&tenant).await, before + 1);

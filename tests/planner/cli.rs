@@ -157,7 +157,7 @@ async fn most_sentences_are_planned_as_they_should_be() {
     // What a model answers badly is counted as what it is.
     let bad = ["nonsense", "{\"command\":\"bananas\"}", "{\"command\":\"check\",\"args\":{\"dc\":99}}"];
     model.set_script(rehearsal::Script::replies(
-        bad.map(rehearsal::Reply::text).into_iter().chain([rehearsal::Reply::status(400)]),
+        bad.map(rehearsal::Reply::text).into_iter().chain([rehearsal::Reply::status(403)]),
     ));
     let found = evaluate(&client, &endpoint, std::time::Duration::from_secs(120), &all[..4]).await;
     assert_eq!((found.asked, found.right, found.rejected, found.wrong[3].2.as_str()), (4, 0, 3, "no reply"));

@@ -169,7 +169,7 @@ async fn a_prayer_is_answered_by_all_who_listen() {
 
     // Two listen where she is now. One of them fails.
     server.model.set_script(
-        Script::replies([Reply::status(400), Reply::text("Still here.")]).then(rehearsal::Then::RepeatLast),
+        Script::replies([Reply::status(403), Reply::text("Still here.")]).then(rehearsal::Then::RepeatLast),
     );
     let prayed = world.post("/pray", json!({ "player_id": "player_alice", "message": "Again" })).await.expect(202);
     assert_eq!(triggered(&prayed).len(), 2);

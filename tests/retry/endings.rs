@@ -194,7 +194,7 @@ async fn a_turn_that_fails_has_its_calls_billed() {
     let (server, cutter) = cuttable().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    server.model.set_script(Script::replies([remember("Never."), Reply::status(400)]));
+    server.model.set_script(Script::replies([remember("Never."), Reply::status(403)]));
     cutter.at("llm_unavailable", Moment::Before, 2);
     let failed = tenant.npc_turn("port-town", "innkeeper_bob", "player_alice", "Hello.").await;
     assert_eq!((failed.status, cutter.cuts()), (502, 2), "{}", failed.text);

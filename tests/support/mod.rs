@@ -6,6 +6,7 @@ pub mod contract;
 pub mod cut;
 mod database;
 mod routes;
+pub mod scripted;
 pub mod sse;
 pub mod wire;
 mod world;

@@ -32,9 +32,9 @@ async fn a_provider_that_fails_is_told_and_recorded() {
         (Reply::text("drip").chunk_bytes(1).chunk_delay_ms(100), 504, "llm_timeout"),
     ];
     for (n, (fault, status, code)) in faults.into_iter().enumerate() {
-        // A world each, and a success between them so that no breaker opens.
+        // After a 400 the model is asked once more without optional members. A world each, and a success between them so that no breaker opens.
         let world = World::make(&tenant, &format!("town-{n}")).await;
-        server.model.set_script(Script::replies([remember("Gone."), fault]));
+        server.model.set_script(Script::replies([remember("Gone."), fault.clone(), fault]));
         let failed = world.bob("player_alice", "I pay.").await.problem(status, code);
         let id = failed.body["turn_id"].as_str().unwrap();
         let record = world.get(&format!("/turns/{id}")).await.expect(200).body;

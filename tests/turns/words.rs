@@ -40,7 +40,11 @@ async fn told(world: &World<'_>) -> Turns {
     let assistant = world.client.post_with_key(&turns, KEY, asked.clone()).await.expect(200);
     assert!(assistant.text.contains("ambush-7c1") && assistant.text.contains("query-7c1"), "{}", assistant.text);
     let unread = Reply::status(400).with_body(json!({ "error": { "message": "provider-7c1" } }));
-    server.model.set_script(Script::replies([looks("query-7c1").with_text("They wait in ambush-7c1."), unread]));
+    server.model.set_script(Script::replies([
+        looks("query-7c1").with_text("They wait in ambush-7c1."),
+        unread.clone(),
+        unread,
+    ]));
     let failed = world.client.post(&turns, asked).await;
     let failed = failed.body["turn_id"].as_str().unwrap().to_owned();
     server.model.set_script(Script::always(Reply::text("The bell-7c1 rings.")));

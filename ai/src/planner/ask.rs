@@ -15,7 +15,7 @@ use super::{
 use crate::turns::{LlmCall, ask, talk::Talk};
 use base::metrics;
 use edge::tenants::tasks::Task;
-use llm::{ChatRequest, Completion, reply};
+use llm::{ChatRequest, Completion};
 
 /// The most characters of a rationale in the log.
 const RATIONALE_CHARS_MAX: usize = 120;
@@ -67,7 +67,7 @@ impl Acting<'_> {
             return Err(Missing::Abandoned);
         }
         let (completion, call) = answer.map_err(|error| Missing::Model(error.code))?;
-        let plan = plan::parse(reply::without_thinking(&completion.text).unwrap_or_default());
+        let plan = plan::parse(&completion.text);
         *answered.lock().unwrap_or_else(PoisonError::into_inner) = Some((completion, call));
         plan.map(Arc::new).map_err(|why| {
             metrics::PLANNER_PARSE_FAILED.inc();

@@ -16,7 +16,7 @@ use super::{
     gates::{Allowed, fitting, plain},
     is_refusal, plan, prompt,
 };
-use llm::{CancellationToken, ChatRequest, Endpoint, LlmClient, reply};
+use llm::{CancellationToken, ChatRequest, Endpoint, LlmClient};
 
 /// The built-in sentences.
 pub const UTTERANCES: &str = include_str!("utterances.json");
@@ -128,7 +128,7 @@ pub async fn evaluate(
 /// The result of a reply: a command's name, or one of the words above.
 fn outcome(text: &str) -> &'static str {
     let [unreadable, not_allowed, misfit] = REJECTED;
-    let Ok(plan) = plan::parse(reply::without_thinking(text).unwrap_or_default()) else { return unreadable };
+    let Ok(plan) = plan::parse(text) else { return unreadable };
     if is_refusal(&plan.command) {
         return REFUSED;
     }

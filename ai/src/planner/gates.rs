@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::Reason;
 use crate::{
-    commands::{Command, REGISTRY, arguments::coerce},
+    commands::{Command, REGISTRY},
+    tools::as_meant,
     turns::state::TurnState,
 };
 use base::{
@@ -215,7 +216,7 @@ async fn named(stage: Stage<'_>, command: &Command, args: &mut Map<String, Value
 /// `arg_validation`.
 pub fn fitting(command: &Command, args: Map<String, Value>) -> std::result::Result<Value, Refused> {
     let mut args = Value::Object(args);
-    coerce(command.schema(), &mut args);
+    as_meant(command.schema(), &mut args);
     let is_unsound = json::sound(&args, &mut String::new()).is_err();
     match command.check(&args) {
         Ok(()) if !is_unsound => Ok(args),

@@ -81,7 +81,7 @@ mod tests {
 
     fn message(role: Role, parts: &[&str]) -> Message {
         let content = parts.iter().map(|part| Arc::from(*part)).collect();
-        Message { role, content, tool_calls: Vec::new(), tool_call_id: None }
+        Message::pieces(role, content)
     }
 
     fn conversation() -> Vec<Message> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-use super::ToolCx;
+use super::{ToolCx, plain::plain};
 use base::{
     error::{Error, FieldError, Result},
     json,
@@ -72,15 +72,15 @@ pub(super) fn line<'a>(given: &'a str, pointer: &str) -> Result<&'a str> {
     Ok(line)
 }
 
-/// The schema of `T` in the form that models expect: an object without references and title.
+/// The schema of `T` in the form that all endpoints take: see [`plain`].
 pub(crate) fn schema<T: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|s| {
         s.inline_subschemas = true;
         s.meta_schema = None;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    plain(&mut schema);
     if let Value::Object(members) = &mut schema {
-        members.remove("title");
         members.remove("description");
         // Some endpoints require this even if there are no arguments.
         members.entry("properties").or_insert_with(|| Value::Object(Map::new()));

@@ -4,7 +4,7 @@
 use entity::{kind::EntityKind, shapes::ToolRef};
 use serde_json::{Value, json, value::RawValue};
 
-use super::{Tool, find, narrow::Narrowing};
+use super::{Tool, as_meant, find, narrow::Narrowing};
 use base::error::{Error, FieldError, Result};
 
 /// A tool that somebody has.
@@ -59,11 +59,12 @@ impl Grant {
         }})
     }
 
-    /// Fills in the defaults of a call's arguments, and checks that the entry allows them.
+    /// Reads a call's arguments as the model meant them, fills in their defaults, and checks that the entry allows them.
     ///
     /// # Errors
     /// `validation_failed` with a pointer to each argument that is not allowed.
-    pub fn arguments(&self, given: Value) -> Result<Value> {
+    pub fn arguments(&self, mut given: Value) -> Result<Value> {
+        as_meant(self.tool.schema(), &mut given);
         self.narrowing.apply(self.tool, given)
     }
 }

@@ -9,6 +9,7 @@
 
 mod answers;
 pub(crate) mod arguments;
+mod as_meant;
 mod change_npc_behavior;
 mod change_npc_stats;
 mod earlier;
@@ -30,6 +31,7 @@ mod npc_memorize;
 mod owner_memorize;
 mod owner_memorize_dependables;
 pub mod paid;
+mod plain;
 mod post_message;
 pub(crate) mod resolve;
 mod roll_dice;
@@ -40,6 +42,7 @@ mod spawn_entity;
 mod trigger_world_event;
 mod work;
 
+pub use as_meant::as_meant;
 pub use earlier::Earlier;
 pub use effects::Effects;
 pub use granted::{Grant, definitions, granted};

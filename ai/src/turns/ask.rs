@@ -11,7 +11,7 @@ use base::{
     metrics,
 };
 use edge::{models::Choice, tenants::tasks::Task};
-use llm::{CancellationToken, ChatRequest, Completion, LlmError, Sink};
+use llm::{CancellationToken, ChatRequest, Completion, Ending, LlmError, Sink};
 
 /// The most bytes of a reply's text, and of its reasoning, that a turn's record keeps.
 const RECORD_TEXT_BYTES: usize = 64 * 1024;
@@ -105,8 +105,8 @@ fn said_nothing(asked: &Choice, reason: &str, call: Option<&LlmCall>) -> Tried {
 
 /// Why a reply is useless to a turn. None if it is usable: after tool calls, silence is an ordinary end.
 fn why_useless(completion: &Completion, request: &ChatRequest<'_>) -> Option<&'static str> {
-    match completion.finish_reason.as_deref() {
-        Some("content_filter") => Some("refused"),
+    match completion.ending() {
+        Ending::ContentFiltered => Some("refused"),
         _ if !request.messages.is_empty() || !completion.tool_calls.is_empty() => None,
         _ => completion.text.trim().is_empty().then_some("empty"),
     }

@@ -43,7 +43,7 @@ use edge::{
     tenants::tasks::{Task, slug_in},
 };
 use entity::{kind::EntityKind, shapes::Extensions};
-use llm::{CancellationToken, ChatRequest, Message, Parameters, ReplyMode, Usage, reply};
+use llm::{CancellationToken, ChatRequest, Ending, Message, Parameters, ReplyMode, Usage, reply};
 use world::{
     lore::{LoreEntries, LoreInput},
     revisions,
@@ -197,6 +197,8 @@ pub struct ModelAnswer {
     pub removed: Vec<Removed>,
     /// The calls that it would make: name and arguments. Nothing is executed.
     pub calls: Vec<(String, String)>,
+    /// How it ended.
+    pub ending: Ending,
     pub parse_error: Option<String>,
     pub usage: Usage,
     pub cost_micros: Option<u64>,
@@ -384,13 +386,7 @@ impl Ready {
             Some(named) => named,
             None => chooser.tuned(usual?, parameters)?,
         };
-        let plain = |role, text: String| Message {
-            role,
-            content: vec![text.into()],
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-        };
-        let messages = preview.messages.into_iter().map(|m| plain(m.role, m.content)).collect();
+        let messages = preview.messages.into_iter().map(|m| Message::text(m.role, m.content)).collect();
         Ok(Self { campaign, task, choice, mode, tools, cleaner, messages })
     }
 }
@@ -426,6 +422,7 @@ async fn ask_model(
             .iter()
             .map(|call| (call.name.clone(), call.arguments.as_ref().map_or_else(Clone::clone, pretty)))
             .collect(),
+        ending: if parsed.narrative_cut { Ending::Truncated } else { completion.ending() },
         parse_error: parsed.parse_error,
         usage: completion.usage,
         cost_micros,

@@ -54,6 +54,7 @@ use crate::prompt::{LoreDecision, turn::Cause};
 use base::clock;
 use edge::tenants::tasks::Task;
 use entity::kind::EntityKind;
+pub use llm::Ending;
 use llm::{Parameters, Usage};
 
 /// The state of a turn.
@@ -183,6 +184,9 @@ pub struct TurnView {
     /// The decision of the rules about the action, if they decided before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mechanics: Option<Mechanics>,
+    /// How the model's answer ended, or its last one if it called tools in between. Null if no model has answered.
+    #[schema(required = true)]
+    pub ending: Option<Ending>,
     /// Why the reply's tool calls could not be parsed. The narrative was delivered, and nothing was executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parse_error: Option<String>,

@@ -483,6 +483,7 @@ impl<'a> Turn<'a> {
             narrative: narrative.to_owned(),
             tool_calls: talk.tool_calls.clone(),
             mechanics: self.mechanics.clone(),
+            ending: talk.ending,
             parse_error: talk.parse_error.clone(),
             role: None,
             context: None,
@@ -561,7 +562,12 @@ pub(super) fn answer_calls(more: &mut Vec<Message>, completion: Completion, done
     };
     match mode {
         ReplyMode::Native => {
-            more.push(Message::assistant(completion.text, completion.tool_calls));
+            let mut reply = Message::reply(completion);
+            // The names that the model reads in its list of tools.
+            for (call, done) in reply.tool_calls.iter_mut().zip(done) {
+                call.name.clone_from(&done.name);
+            }
+            more.push(reply);
             more.extend(done.iter().map(|call| {
                 // The results were written by others, so they are fenced even if the provider separates them.
                 let mut text = String::new();

@@ -27,7 +27,7 @@ use base::{
 };
 use db::tenancy::Origin;
 use edge::{caller::Caller, http::Reply, models::Choice, tenants::tasks::Task};
-use llm::{ChatRequest, Completion, Message, ReplyMode, Usage, reply};
+use llm::{ChatRequest, Completion, Ending, Message, ReplyMode, Usage, reply};
 
 /// The most bytes of everything that a model says in one turn.
 const NARRATIVES_BYTES_MAX: usize = 256 * 1024;
@@ -58,6 +58,8 @@ pub struct Talk<'a> {
     pub model: String,
     narratives: Vec<String>,
     pub tool_calls: Vec<ToolCall>,
+    /// How the last answer ended.
+    pub ending: Option<Ending>,
     pub parse_error: Option<String>,
     pub usage: Usage,
     pub llm_calls: Vec<LlmCall>,
@@ -98,6 +100,7 @@ impl<'a> Talk<'a> {
             in_model: Duration::ZERO,
             narratives: Vec::new(),
             tool_calls: Vec::new(),
+            ending: None,
             parse_error: None,
             usage: Usage::default(),
             llm_calls: Vec::new(),
@@ -116,7 +119,7 @@ impl<'a> Talk<'a> {
     /// Model, tools, model … until the model has nothing more to do or the limit of steps is reached.
     ///
     /// # Errors
-    /// `llm_unavailable`, `llm_timeout`, `conflict` if the turn is no longer this server's.
+    /// `llm_unavailable`, also if the model says and does nothing; `llm_timeout`, `conflict` if the turn is no longer this server's.
     pub async fn run(&mut self, question: &Question<'_>, hands: &Hands<'_>) -> Result<Status> {
         let mut more: Vec<Message> = Vec::new();
         for _ in 0..self.steps_max {
@@ -127,6 +130,11 @@ impl<'a> Talk<'a> {
                 ReplyMode::Xml => reply::parse_text(&completion.text),
             };
             let narrative = parsed.narrative.trim();
+            let says_nothing = narrative.is_empty() && parsed.calls.is_empty() && parsed.parse_error.is_none();
+            if says_nothing && self.narratives.is_empty() && self.tool_calls.is_empty() {
+                return Err(silence(&completion));
+            }
+            self.ending = Some(if parsed.narrative_cut { Ending::Truncated } else { completion.ending() });
             if let Some(speech) = speech {
                 speech.finish(narrative);
             }
@@ -251,6 +259,7 @@ impl<'a> Talk<'a> {
             Speech::new(live, ReplyMode::Native, false).finish(words);
         }
         self.model.clear();
+        self.ending = Some(Ending::Complete);
         self.narratives.push(words.to_owned());
     }
 
@@ -287,6 +296,7 @@ impl<'a> Talk<'a> {
             narration: None,
             planned: None,
             mechanics: None,
+            ending: self.ending,
             parse_error: self.parse_error.clone(),
             role: None,
             context: None,
@@ -370,6 +380,21 @@ impl<'a> Talk<'a> {
             llm_calls = self.usage.llm_calls, tool_calls = self.tool_calls.len(), ms = millis(took), "turn ended"
         );
     }
+}
+
+/// Why a turn whose model says and does nothing has failed.
+fn silence(completion: &Completion) -> Error {
+    let thought = completion.ends_in_thought || !completion.reasoning.is_empty();
+    let why = match completion.ending() {
+        Ending::Truncated if thought => {
+            "The model reached its output limit before it had thought to the end. Raise max_output_tokens, or let it reason less."
+        }
+        Ending::Truncated => "The model reached its output limit before it said anything. Raise max_output_tokens.",
+        Ending::ContentFiltered => "The provider's filter withheld the model's answer.",
+        Ending::Complete if thought => "The model thought, and then said nothing.",
+        Ending::Complete => "The model's answer was empty.",
+    };
+    Error::new(Code::LlmUnavailable, why)
 }
 
 /// The answer's body, and the record that contains it together with the trace. Players do not see the prompt, but the record has

@@ -229,6 +229,8 @@ pub fn view_of_row(row: &PgRow, caller: &Caller) -> Result<Value> {
         json!({ "model": "", "narrative": "", "tool_calls": [], "usage": usage, "timings_ms": timings })
     });
     if let Value::Object(members) = &mut view {
+        // Records of turns that never answered, and older ones, do not have it.
+        members.entry("ending").or_insert(Value::Null);
         let facts = [
             ("id", json!(row.read::<Uuid>("id")?)),
             ("kind", json!(row.read::<String>("kind")?)),

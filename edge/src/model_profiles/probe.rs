@@ -18,8 +18,7 @@ use crate::{caller::Caller, models::profile::Supports, state::Edge};
 use base::error::{Code, Error, Result};
 use db::tenancy;
 use llm::{
-    CallOptions, CancellationToken, ChatRequest, Completion, Endpoint, LlmError, Message, OutputLimit, Role, Sink,
-    ToolChoice, Usage,
+    CallOptions, CancellationToken, ChatRequest, Completion, Endpoint, LlmError, Message, Role, Sink, ToolChoice, Usage,
 };
 
 /// How long one question of a test may take.
@@ -136,6 +135,8 @@ async fn count(app: &Edge, caller: &Caller, slug: &str, view: &TestView) -> Resu
 }
 
 async fn try_all(app: &Edge, endpoint: &Endpoint) -> TestView {
+    // What an earlier test or turn found is tried again.
+    app.llm.client().forget(endpoint);
     let mut test = Test { app, endpoint: endpoint.clone(), usage: Usage::default(), checks: Vec::new() };
     test.answer_within(ANSWER_TOKENS);
     let mut supports = Supports::default();
@@ -167,7 +168,6 @@ impl Test<'_> {
         self.change(|options| {
             let limit = options.parameters.max_output_tokens.unwrap_or(tokens).min(tokens);
             options.parameters.max_output_tokens = Some(limit);
-            // What an earlier test found is tried again.
             (options.cannot_stream, options.cannot_count_streams) = (false, false);
         });
     }
@@ -196,41 +196,29 @@ impl Test<'_> {
         Ok(answer)
     }
 
-    /// The first answer, as a stream, and in how many pieces its text came. Tries the other name of the output limit if the first is
-    /// refused.
+    /// The first answer, as a stream, and in how many pieces its text came.
     async fn first_answer(&mut self, supports: &mut Supports) -> Option<(Completion, u32)> {
         let messages = [Message::text(Role::User, "Count from one to ten in words, and write nothing else.")];
-        let mut refusal = None;
-        for limit in [self.endpoint.options.output_limit, other(self.endpoint.options.output_limit)] {
-            self.change(|options| options.output_limit = limit);
-            let pieces = Arc::new(AtomicU32::new(0));
-            let heard = pieces.clone();
-            let sink = Sink::new(move |_| {
-                heard.fetch_add(1, Ordering::Relaxed);
-            });
-            let request = ChatRequest { messages: &messages, sink: Some(&sink), ..ChatRequest::default() };
-            match self.ask(&request).await {
-                Ok(answer) => {
-                    supports.output_limit = Some(limit);
-                    let is_empty = answer.text.trim().is_empty();
-                    let what = if is_empty { "The answer was empty" } else { "It answered" };
-                    let seen = format!("{what}. The output limit was sent as {}.", limit.as_str());
-                    self.note(CheckName::Answer, !is_empty, seen);
-                    if is_empty {
-                        return None;
-                    }
-                    return Some((answer, pieces.load(Ordering::Relaxed)));
-                }
-                Err(error @ LlmError::Unavailable { status: Some(400 | 422), .. }) if refusal.is_none() => {
-                    refusal = Some(error);
-                }
-                Err(error) => {
-                    self.note(CheckName::Answer, false, self.told(refusal.as_ref().unwrap_or(&error)));
-                    return None;
-                }
+        let pieces = Arc::new(AtomicU32::new(0));
+        let heard = pieces.clone();
+        let sink = Sink::new(move |_| {
+            heard.fetch_add(1, Ordering::Relaxed);
+        });
+        let request = ChatRequest { messages: &messages, sink: Some(&sink), ..ChatRequest::default() };
+        match self.ask(&request).await {
+            Ok(answer) => {
+                supports.output_limit = Some(answer.output_limit);
+                let is_empty = answer.text.trim().is_empty();
+                let what = if is_empty { "The answer was empty" } else { "It answered" };
+                let seen = format!("{what}. The output limit was sent as {}.", answer.output_limit.as_str());
+                self.note(CheckName::Answer, !is_empty, seen);
+                (!is_empty).then(|| (answer, pieces.load(Ordering::Relaxed)))
+            }
+            Err(error) => {
+                self.note(CheckName::Answer, false, self.told(&error));
+                None
             }
         }
-        None
     }
 
     fn streaming(&mut self, first: &Completion, pieces: u32, supports: &mut Supports) {
@@ -241,8 +229,8 @@ impl Test<'_> {
             n => format!("The answer came in {n} pieces."),
         };
         self.note(CheckName::Streaming, pieces > 0, seen);
-        supports.stream_usage = Some(!first.is_usage_estimated);
-        let seen = if first.is_usage_estimated {
+        supports.stream_usage = Some(!first.usage.estimated);
+        let seen = if first.usage.estimated {
             "The stream said nothing of tokens; they are estimated.".to_owned()
         } else {
             format!(
@@ -250,7 +238,7 @@ impl Test<'_> {
                 first.usage.prompt_tokens, first.usage.completion_tokens
             )
         };
-        self.note(CheckName::StreamUsage, !first.is_usage_estimated, seen);
+        self.note(CheckName::StreamUsage, !first.usage.estimated, seen);
         let reasons = !first.reasoning.is_empty();
         supports.reasoning = Some(reasons);
         let seen = match first.reasoning.chars().count() {
@@ -353,11 +341,4 @@ fn valid_calls(calls: usize) -> String {
 /// Whether a failure shows that something does not work: the endpoint rejected the request. Another failure shows nothing.
 fn verdict(error: &LlmError) -> Option<bool> {
     matches!(error, LlmError::Unavailable { status: Some(400 | 404 | 422), .. }).then_some(false)
-}
-
-fn other(limit: OutputLimit) -> OutputLimit {
-    match limit {
-        OutputLimit::MaxTokens => OutputLimit::MaxCompletionTokens,
-        OutputLimit::MaxCompletionTokens => OutputLimit::MaxTokens,
-    }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::text::{decode_entities, with_escaped_controls};
 use super::{CALLS_BYTES_MAX, CALLS_PER_REPLY_MAX, ProposedCall, too_many};
-use crate::decode::WireToolCall;
+use crate::completion::WireToolCall;
 
 const NAMES: [&str; 4] = ["tool_name", "name", "tool", "function"];
 const ARGUMENTS: [&str; 5] = ["parameters", "arguments", "args", "params", "input"];
@@ -126,7 +126,14 @@ fn parse_arguments(text: &str) -> Result<Value, String> {
             .and_then(|mended| serde_json::from_str(&mended).ok())
             .ok_or_else(|| format!("the arguments: the JSON {}", describe(&error)))?,
     };
-    object(value)
+    match value {
+        // Some models write the JSON into a JSON string.
+        Value::String(text) if text.trim_start().starts_with('{') => {
+            let inner = serde_json::from_str(&text);
+            object(inner.map_err(|error| format!("the arguments: the JSON in the string {}", describe(&error)))?)
+        }
+        value => object(value),
+    }
 }
 
 fn object(value: Value) -> Result<Value, String> {

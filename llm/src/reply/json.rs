@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::super::decode::Lossy;
+use super::super::lossy::Lossy;
 use super::text::{with_escaped_controls, without_fences};
 use super::{Draft, calls};
 

@@ -10,19 +10,23 @@
 //! To add a dialect: `xml.rs` and `json.rs` each return a [`Draft`] or None, and [`parse_text`] tries them in order. To add a
 //! spelling of a call's fields, add a word to a list in `calls.rs`.
 
+mod aside;
 mod calls;
 mod json;
+mod mode;
 mod partial;
 mod tag;
 mod text;
+pub(crate) mod written;
 mod xml;
 
 use serde_json::Value;
 
+pub use aside::Aside;
+pub use mode::{ReplyMode, UnknownReplyMode};
 pub use partial::Partial;
-pub use text::without_thinking;
 
-use super::client::Completion;
+use super::completion::Completion;
 
 /// The most calls in one reply. A reply with more executes none.
 pub const CALLS_PER_REPLY_MAX: usize = 32;
@@ -88,9 +92,7 @@ fn too_many(count: usize) -> String {
 
 /// Parses a reply in text mode: XML, JSON in its two forms, or plain prose, which is all narrative.
 pub fn parse_text(text: &str) -> ParsedReply {
-    let Some(text) = text::without_thinking(text) else {
-        return Draft::broken("", "the reply ends inside the model's thinking").finish();
-    };
+    let text = text.trim();
     let inner = text::without_fences(text);
     json::parse_whole(inner)
         .or_else(|| xml::parse(text))
@@ -102,7 +104,7 @@ pub fn parse_text(text: &str) -> ParsedReply {
 
 /// Parses a reply in native mode: its text is the narrative, and each call's arguments are parsed by themselves.
 pub fn parse_native(completion: &Completion) -> ParsedReply {
-    let narrative = text::without_thinking(&completion.text).unwrap_or_default().to_owned();
+    let narrative = completion.text.clone();
     if completion.tool_calls.len() > CALLS_PER_REPLY_MAX {
         return Draft::broken(narrative, too_many(completion.tool_calls.len())).finish();
     }

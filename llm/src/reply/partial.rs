@@ -4,11 +4,10 @@
 //! whole reply, or close to it. Text that may not belong to the narrative waits for the end; then [`Partial::rest`] returns what is
 //! missing.
 
-use super::super::request::ReplyMode;
 use super::NARRATIVE_BYTES_MAX;
+use super::mode::ReplyMode;
 use super::text::decode_entities_into;
 
-const THINKING: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 const OPEN: &str = "<narrative>";
 const CLOSE: &str = "</narrative>";
 /// `&#x10FFFF;` with some leading zeros, as in a whole reply.
@@ -29,7 +28,6 @@ pub struct Partial {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     Beginning,
-    Thinking(&'static str),
     /// Before the narrative of a text reply.
     Outside,
     Narrative,
@@ -63,7 +61,6 @@ impl Partial {
     fn step(&mut self) -> bool {
         match self.at {
             At::Beginning => self.begin(),
-            At::Thinking(close) => self.think(close),
             At::Outside => self.look_for_narrative(),
             At::Narrative => self.narrate(),
             At::Waiting => false,
@@ -76,26 +73,7 @@ impl Partial {
             self.raw.clear();
             return false;
         }
-        if THINKING.iter().any(|(open, _)| open.len() > start.len() && open.starts_with(start)) {
-            return false;
-        }
-        let thinking = THINKING.iter().find(|(open, _)| start.starts_with(open));
         self.raw = start.to_owned();
-        self.at = match (thinking, self.mode) {
-            (Some((_, close)), _) => At::Thinking(close),
-            (None, ReplyMode::Native) => At::Narrative,
-            (None, ReplyMode::Xml) => At::Outside,
-        };
-        true
-    }
-
-    fn think(&mut self, close: &str) -> bool {
-        let Some(end) = self.raw.find(close) else {
-            let tail = self.raw.floor_char_boundary(self.raw.len().saturating_sub(close.len()));
-            self.raw.drain(..tail);
-            return false;
-        };
-        self.raw.drain(..end + close.len());
         self.at = if self.mode == ReplyMode::Native { At::Narrative } else { At::Outside };
         true
     }
@@ -195,14 +173,12 @@ mod tests {
     #[test]
     fn what_is_shown_adds_up_to_the_narrative() {
         check_in_pieces(ReplyMode::Native, "  The door opens.\r\n\n A cat, é!  ", "The door opens.\n\n A cat, é!");
-        check_in_pieces(ReplyMode::Native, "<think>Hm < hm</think>\n\nYes.", "Yes.");
         check_in_pieces(ReplyMode::Native, "<this> is text", "<this> is text");
         for reply in [
             "<response><narrative>Bob &amp; Ann nod &#8212; twice.\n\nThen & there &lt;</narrative><tools>[]</tools></response>",
             "<response>\n<NARRATIVE> He smiles. </NARRATIVE></response>",
             "<response><narrative>He <b>smiles</b>.</narrative></response>",
             "<response><narrative><![CDATA[a < b]]> and more</narrative></response>",
-            "<think>so</think><response><narrative>Yes.</narrative></response>",
             "Just prose.",
             "{\"narrative\":\"In JSON.\",\"tools\":[]}",
         ] {

@@ -1,15 +1,4 @@
-//! Small text functions with linear cost: code fences, thinking, entities, and cleaning text for display and storage.
-
-/// The text after the thinking that a reasoning model may put first. `None` if the reply ends inside the thinking.
-pub fn without_thinking(text: &str) -> Option<&str> {
-    let text = text.trim_start_matches('\u{feff}').trim();
-    for (open, close) in [("<think>", "</think>"), ("<thinking>", "</thinking>")] {
-        if let Some(rest) = text.strip_prefix(open) {
-            return rest.split_once(close).map(|(_, reply)| reply.trim());
-        }
-    }
-    Some(text)
-}
+//! Small text functions with linear cost: code fences, entities, and cleaning text for display and storage.
 
 /// Removes Markdown code fences around the whole text, including nested ones. A missing closing fence does not matter.
 pub(super) fn without_fences(text: &str) -> &str {

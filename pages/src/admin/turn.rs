@@ -21,6 +21,7 @@ use ai::{
     prompt::LoreReason,
     tools::remembers,
     turns::{
+        Ending,
         again::{self, Wished},
         clean::CleaningRule,
         start::Wish,
@@ -346,11 +347,21 @@ fn model_call(call: &Value) -> ModelCall {
     }
 }
 
+/// What people read of an answer that is not complete.
+pub(super) fn how_it_ended(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Truncated => "cut at the output limit",
+        Ending::ContentFiltered => "cut by the provider's filter",
+        Ending::Complete => "",
+    }
+}
+
 /// The turn's figures. Empty ones are left out.
 fn facts(turn: &Value) -> Vec<(&'static str, String)> {
     let timing = |name: &str| seconds(turn.pointer(&format!("/timings_ms/{name}")).and_then(Value::as_f64));
     let (first, last) = (text(turn, "/journal/first_seq"), text(turn, "/journal/last_seq"));
     let tokens = number(turn, "/usage/total_tokens");
+    let ending = turn.get("ending").and_then(|ending| Ending::deserialize(ending).ok()).map_or("", how_it_ended);
     let mut facts = vec![
         ("Start", moment_of(&text(turn, "/created_at"))),
         ("Duration", timing("total")),
@@ -361,12 +372,16 @@ fn facts(turn: &Value) -> Vec<(&'static str, String)> {
         ("Context", text(turn, "/context")),
         ("Prompt cache", text(turn, "/prompt/cache")),
         ("Undone", moment_of(&text(turn, "/undone_at"))),
+        ("Answer", ending.to_owned()),
         ("Parse error", text(turn, "/parse_error")),
     ];
     if tokens > 0 {
         let cached = number(turn, "/usage/cached_tokens");
         let calls = number(turn, "/usage/llm_calls");
-        facts.push(("Tokens", format!("{tokens}, {cached} of them cached. Model calls: {calls}")));
+        let estimated = turn.pointer("/usage/estimated").and_then(Value::as_bool).unwrap_or_default();
+        let about = if estimated { "about " } else { "" };
+        let why = if estimated { ". The provider did not tell all tokens; we estimated the rest" } else { "" };
+        facts.push(("Tokens", format!("{about}{tokens}, {cached} of them cached. Model calls: {calls}{why}")));
     }
     if let Some(micros) = turn.pointer("/usage/cost_micros").and_then(Value::as_u64) {
         facts.push(("Cost", cost(micros)));

@@ -113,6 +113,9 @@ fn other_weapon<'de, D: Deserializer<'de>>(from: D) -> Result<Option<OtherWeapon
         Some(OtherWeapon::Named(name)) if name.chars().count() > limits::NAME_CHARS_MAX => {
             Err(D::Error::custom(format!("must have at most {} characters", limits::NAME_CHARS_MAX)))
         }
+        // Models that were told of text alone write so.
+        Some(OtherWeapon::Named(name)) if name == "true" => Ok(Some(OtherWeapon::Held(true))),
+        Some(OtherWeapon::Named(name)) if name == "false" => Ok(Some(OtherWeapon::Held(false))),
         _ => Ok(other),
     }
 }

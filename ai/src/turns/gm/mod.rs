@@ -382,6 +382,7 @@ impl GmTurn<'_> {
             narrative: narrative.to_owned(),
             tool_calls: talk.tool_calls.clone(),
             mechanics: self.mechanics.clone(),
+            ending: talk.ending,
             parse_error: talk.parse_error.clone(),
             role: Some(self.session.role),
             context: Some(self.prompt.context),

@@ -47,7 +47,10 @@ pub async fn narrate(
         return Err(Error::new(Code::Conflict, "The turn was cancelled."));
     }
     match answer {
-        Ok(completion) => Ok(fitting(&reply::parse_text(&completion.text).narrative)),
+        Ok(completion) => {
+            talk.ending = Some(completion.ending());
+            Ok(fitting(&reply::parse_text(&completion.text).narrative))
+        }
         Err(error) => {
             tracing::warn!(turn_id = %talk.id, code = error.code.as_str(), "the narrator failed; the decision has no narration");
             Ok(None)

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json, value::RawValue};
 
 use super::fight;
-use crate::tools::{self, Tool};
+use crate::tools::{self, Tool, as_meant};
 
 /// A tool, the offered arguments, and the offered arguments of `context`.
 struct Offer {
@@ -93,8 +93,11 @@ fn serialize_definitions(fights: bool) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&tools(fights).map(define).collect::<Vec<_>>()).ok()
 }
 
-/// A model's proposed arguments, without those that it may not decide.
-pub(super) fn proposed(mut arguments: Value) -> Value {
+/// A model's proposed arguments, as it meant them, without those that it may not decide.
+pub(super) fn proposed(name: &str, fights: bool, mut arguments: Value) -> Value {
+    if let Some((_, schema)) = tools(fights).find(|(tool, _)| tool.name == name) {
+        as_meant(&schema, &mut arguments);
+    }
     if let Some(members) = arguments.as_object_mut() {
         members.retain(|name, _| !SERVERS.contains(&name.as_str()));
     }

@@ -103,15 +103,16 @@ impl Ruling<'_, '_> {
             self.talk.parse_error = parsed.parse_error;
             let Some(proposed) = parsed.calls.into_iter().find(|c| offer::offers(&c.name, fights)) else { break };
             let id = proposed.id.unwrap_or_else(|| "call_1".to_owned());
-            let (arguments, error) = match proposed.arguments.map(offer::proposed) {
-                Ok(arguments) => match self.settle(&id, &proposed.name, arguments.clone()).await {
-                    Err(error) if error.code == Code::ValidationFailed => (arguments, error),
-                    result => return result,
-                },
-                Err(why) => {
-                    (Value::Null, Error::invalid("", "invalid_json", format!("The arguments are not JSON: {why}")))
-                }
-            };
+            let (arguments, error) =
+                match proposed.arguments.map(|given| offer::proposed(&proposed.name, fights, given)) {
+                    Ok(arguments) => match self.settle(&id, &proposed.name, arguments.clone()).await {
+                        Err(error) if error.code == Code::ValidationFailed => (arguments, error),
+                        result => return result,
+                    },
+                    Err(why) => {
+                        (Value::Null, Error::invalid("", "invalid_json", format!("The arguments are not JSON: {why}")))
+                    }
+                };
             completion.tool_calls.retain(|call| call.id == id);
             let refused = self.refused(id, proposed.name, arguments, &error);
             answer_calls(&mut more, completion, &[refused], mode);

@@ -38,6 +38,7 @@ pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str
         narration: None,
         planned: None,
         mechanics: None,
+        ending: None,
         parse_error: None,
         role: None,
         context: None,

@@ -109,8 +109,10 @@ struct Spoken {
     text: String,
     removed: Vec<Removed>,
     calls: Vec<(String, String)>,
+    /// How the answer ended, if it is not complete.
+    ending: &'static str,
     parse_error: Option<String>,
-    tokens: u64,
+    tokens: String,
     cost: Option<String>,
     seconds: String,
 }
@@ -327,8 +329,13 @@ fn spoken(side: Side) -> Spoken {
             text: said.text,
             removed: said.removed,
             calls: said.calls,
+            ending: super::turn::how_it_ended(said.ending),
             parse_error: said.parse_error,
-            tokens: said.usage.prompt_tokens + said.usage.completion_tokens,
+            tokens: format!(
+                "{}{}",
+                if said.usage.estimated { "about " } else { "" },
+                said.usage.prompt_tokens + said.usage.completion_tokens
+            ),
             cost: said.cost_micros.map(super::turn::cost),
             seconds: format!("{}.{:02}", said.milliseconds / 1000, said.milliseconds % 1000 / 10),
         },
@@ -339,8 +346,9 @@ fn spoken(side: Side) -> Spoken {
             text: String::new(),
             removed: Vec::new(),
             calls: Vec::new(),
+            ending: "",
             parse_error: None,
-            tokens: 0,
+            tokens: String::new(),
             cost: None,
             seconds: String::new(),
         },
