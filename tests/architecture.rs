@@ -19,6 +19,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "metrics",
             "rate",
             "error",
+            "fold",
             "hex",
             "json",
             "request_id",

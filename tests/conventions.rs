@@ -126,11 +126,13 @@ async fn every_kind_is_created_read_and_deleted() {
         let read = tenant.get(&path).await.expect(200);
         assert_eq!((&read.body, read.header("etag")), (&made.body, "\"v1\""), "{path}");
         assert_eq!(read.header("content-type"), "application/json");
-        for known in ["\"v1\"", "*", "\"v7\", \"v1\""] {
+        for known in ["\"v1\"", "*", "\"v7\", \"v1\"", "W/\"v1\"", "W/\"v7\",W/\"v1\""] {
             let same = with_if(&tenant, Method::GET, &path, ("if-none-match", known), None).await.expect(304);
             assert_eq!((same.text.as_str(), same.header("etag")), ("", "\"v1\""), "{path}");
         }
-        with_if(&tenant, Method::GET, &path, ("if-none-match", "\"v2\""), None).await.expect(200);
+        for other in ["\"v2\"", "W/\"v2\"", "w/\"v1\"", "v1"] {
+            with_if(&tenant, Method::GET, &path, ("if-none-match", other), None).await.expect(200);
+        }
         let listed = tenant.get(&format!("{}?limit=200", kind.list)).await.expect(200);
         assert!(listed.items().contains(&read.body), "{path}");
         assert_eq!(listed.body["next_cursor"], Value::Null);
@@ -766,7 +768,7 @@ async fn every_answer_names_its_request_and_the_rate() {
         assert!(policy.starts_with('"') && policy.contains(";q=") && policy.ends_with(";w=60"), "{path}: {policy}");
         assert!(state.starts_with('"') && state.contains(";r=") && state.contains(";t="), "{path}: {state}");
         assert_eq!(answer.header("x-content-type-options"), "nosniff");
-        for kept in [uuid.as_str(), "abc-123", "a';DROP/**/TABLE/**/npc;--", &"x".repeat(128)] {
+        for kept in [uuid.as_str(), "abc-123", "Root=1-67891233/abc:d@e~f+g_h.i", &"x".repeat(128)] {
             let request = client.request(Method::GET, path).header("x-request-id", kept);
             let answer = client.send(request).await.expect(status);
             assert_eq!(answer.header("x-request-id"), kept, "{path}");
@@ -780,7 +782,19 @@ async fn every_answer_names_its_request_and_the_rate() {
                 );
             }
         }
-        for replaced in ["", "a b", &"x".repeat(129), "tab\there", "é"] {
+        for replaced in [
+            "",
+            "a b",
+            &"x".repeat(129),
+            "tab\there",
+            "é",
+            "a';DROP/**/TABLE/**/npc;--",
+            "<b>",
+            "a\"b",
+            "${x}",
+            "a%0ab",
+            "a,b",
+        ] {
             let request = client.request(Method::GET, path).header("x-request-id", replaced);
             let answer = client.send(request).await.expect(status);
             assert!(Uuid::parse_str(answer.header("x-request-id")).is_ok(), "{path}: {replaced}");
@@ -818,5 +832,40 @@ async fn users_come_in_pages() {
             cursor = format!("&cursor={next}");
         }
         assert_eq!(seen, all, "{limit} a page");
+    }
+}
+
+/// What a scene's grid may be: the size of a square, or the frontend's own object with that.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grid_is_a_size_or_an_object() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let scene = world.post("/scenes", json!({ "name": "Quay" })).await.expect(201);
+    assert_eq!(scene.body["grid"], json!({}));
+    for grid in [
+        json!(50),
+        json!(0),
+        json!(2.5),
+        json!({}),
+        json!({ "size": 50, "type": "hex", "offset": [1, 2] }),
+        json!({ "size": null }),
+    ] {
+        let patched = world.patch("/scenes/quay", json!({ "grid": grid })).await.expect(200);
+        assert!(patched.body["grid"] == grid || grid["size"].is_null(), "{}", patched.text);
+    }
+    for grid in [
+        json!("50"),
+        json!(true),
+        json!([50]),
+        json!(-1),
+        json!(1_000_001),
+        json!({ "size": "50" }),
+        json!({ "size": {} }),
+        json!({ "size": -5 }),
+    ] {
+        let refused =
+            world.post("/scenes", json!({ "name": "Hall", "grid": grid })).await.problem(422, "validation_failed");
+        assert!(refused.pointers()[0].starts_with("/grid"), "{}", refused.text);
     }
 }

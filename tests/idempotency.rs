@@ -6,7 +6,7 @@ use edge::caller::{Scope, access::TABLE};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::{Rows, Server, counts, until};
+use crate::support::{Answer, Rows, Server, counts, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_post_is_replayed_under_its_key() {
@@ -35,14 +35,20 @@ async fn every_post_is_replayed_under_its_key() {
                 assert!(shown.as_object_mut().unwrap().remove(secret).is_some());
             }
         }
-        assert_eq!((again.status, &again.body), (first.status, &shown), "{path}");
+        // A token's seconds go on running.
+        let fixed = |mut body: Value| {
+            body.as_object_mut().into_iter().for_each(|members| drop(members.remove("expires_in")));
+            body
+        };
+        assert_eq!((again.status, fixed(again.body.clone())), (first.status, fixed(shown)), "{path}");
         assert_eq!(again.header("idempotency-replayed"), "true", "{path}");
         for header in ["etag", "location", "content-type"] {
             assert_eq!(again.header(header), first.header(header), "{path}: {header}");
         }
         // The same key in quotes, as a structured field, is the same key.
         let quoted = tenant.post_with_key(&path, "\"once\"", body.clone()).await;
-        assert_eq!((quoted.header("idempotency-replayed"), &quoted.text), ("true", &again.text), "{path}");
+        let is_same = fixed(quoted.body.clone()) == fixed(again.body.clone());
+        assert!(quoted.header("idempotency-replayed") == "true" && is_same, "{path}: {} {}", quoted.text, again.text);
         let other: Value = serde_json::from_str(
             &body.to_string().replace("New", "Other").replace("wave", "bow").replace("1d20 + 3", "1d20 + 4"),
         )
@@ -67,7 +73,16 @@ async fn a_token_is_given_again_and_not_kept() {
     })
     .await;
     let again = tenant.post_with_key("/v1/auth/token", "once", asked.clone()).await.expect(200);
-    assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &first.text));
+    assert_eq!(
+        (again.header("idempotency-replayed"), &again.body["access_token"]),
+        ("true", &first.body["access_token"])
+    );
+    let left = |answer: &Answer| answer.body["expires_in"].as_i64().unwrap();
+    assert!(
+        left(&first) == 600 && (1..600).contains(&left(&again)),
+        "it says how long it lasts from now: {}",
+        again.text
+    );
     tenant.with_credential(token).get("/v1/campaigns").await.expect(200);
     // Without a key, or with another, it is a token of its own: it begins later.
     let another = tenant.post("/v1/auth/token", asked.clone()).await.expect(200);
@@ -75,6 +90,21 @@ async fn a_token_is_given_again_and_not_kept() {
     let kept: Vec<u8> =
         sqlx::query_scalar("SELECT body FROM idempotency").fetch_one(&mut server.owner().await).await.unwrap();
     assert!(!String::from_utf8(kept).unwrap().contains(token));
+    // One that has ended is made anew.
+    let mut db = server.owner().await;
+    let kept: Vec<u8> = sqlx::query_scalar("SELECT body FROM idempotency").fetch_one(&mut db).await.unwrap();
+    let mut claims: Value = serde_json::from_slice(&kept).unwrap();
+    for name in ["iat", "exp"] {
+        claims[name] = json!(claims[name].as_i64().unwrap() - 10_000);
+    }
+    sqlx::query("UPDATE idempotency SET body = $1")
+        .bind(claims.to_string().into_bytes())
+        .execute(&mut db)
+        .await
+        .unwrap();
+    let anew = tenant.post_with_key("/v1/auth/token", "once", asked.clone()).await.expect(200);
+    assert_eq!(left(&anew), 600);
+    tenant.with_credential(anew.body["access_token"].as_str().unwrap()).get("/v1/campaigns").await.expect(200);
     // What another key of the tenant was given is not this one's.
     let other = tenant.with_scopes(&Scope::ALL).await;
     other.post_with_key("/v1/auth/token", "once", asked).await.problem(422, "idempotency_key_reused");

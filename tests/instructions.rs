@@ -68,7 +68,8 @@ async fn a_cards_instructions_are_a_draft_until_somebody_accepts_them() {
     let prompt = world.prompt("maren", "player_alice", "I knock.").await;
     let text = sent(&prompt);
     assert!(
-        text.contains("A storm, and Alice at the door.") && text.contains("---\nAlice: Hello.\nMaren: Hm."),
+        text.contains("A storm, and Alice at the door.")
+            && text.contains("<example_dialogue>\nAlice: Hello.\nMaren: Hm."),
         "{text}"
     );
     assert!(text.contains("<instructions>\nBe brief.\n</instructions>"), "{text}");

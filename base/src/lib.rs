@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod error;
+pub mod fold;
 pub mod hex;
 pub mod json;
 pub mod metrics;

@@ -3,12 +3,19 @@
 use actix_web::{HttpMessage, HttpRequest};
 use uuid::Uuid;
 
+/// The punctuation of a client's id.
+const PUNCTUATION: &[u8] = b"-_.:/+=@~";
+
+fn is_of_ids(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || PUNCTUATION.contains(byte)
+}
+
 /// The id of a request, generated here or taken from `X-Request-Id`.
 #[derive(Clone, Debug)]
 pub enum RequestId {
     /// A UUID: ours, or the client's if it sent one.
     Uuid(Uuid),
-    /// Another name that the client gave: at most 128 visible ASCII characters.
+    /// Another name that the client gave: at most 128 letters and digits of ASCII and some punctuation.
     Given(String),
 }
 
@@ -19,11 +26,11 @@ impl RequestId {
         Self::Uuid(Uuid::now_v7())
     }
 
-    /// The client's id if it is short and printable, otherwise a new one.
+    /// The client's id if it is short and has no characters but those that ids have, otherwise a new one.
     #[must_use]
     pub fn from_header(value: Option<&[u8]>) -> Self {
         let given = value
-            .filter(|v| (1..=128).contains(&v.len()) && v.iter().all(u8::is_ascii_graphic))
+            .filter(|v| (1..=128).contains(&v.len()) && v.iter().all(is_of_ids))
             .and_then(|v| std::str::from_utf8(v).ok());
         match given {
             None => Self::generate(),

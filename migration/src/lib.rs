@@ -47,6 +47,7 @@ pub mod m0030_models;
 pub mod m0031_own_models;
 mod m0032_instructions;
 mod m0033_alternatives;
+mod m0034_anchors;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -89,6 +90,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0031_own_models::Migration),
             Box::new(m0032_instructions::Migration),
             Box::new(m0033_alternatives::Migration),
+            Box::new(m0034_anchors::Migration),
         ]
     }
 }

@@ -322,3 +322,69 @@ fn nets_hold_what_is_not_too_large() {
     let ooze = Creature { condition_immunities: vec!["restrained".into()], ..foe(10, 90) };
     assert!(!after(&ooze, &attack(&f, &ooze, &with("Net"), &plain(), &[15])).has_condition("restrained"));
 }
+
+#[test]
+fn silvered_and_adamantine_weapons_harm_who_resists_others() {
+    let wolf = Creature {
+        immunities: vec![
+            "bludgeoning, piercing, and slashing from nonmagical attacks not made with silvered weapons".into(),
+        ],
+        ..foe(10, 90)
+    };
+    let golem =
+        Creature { resistances: vec!["slashing from nonmagical attacks that aren't adamantine".into()], ..foe(10, 90) };
+    let ghost = Creature { resistances: vec!["slashing from nonmagical attacks".into()], ..foe(10, 90) };
+    let mut f = fighter(&["Longsword", "Silvered Longsword", "Adamantine Longsword", "+1 longsword"]);
+    f.weapons.push(Weapon { name: "Moonblade".into(), dice: Some("1d8 slashing".into()), ..Weapon::default() });
+    f.weapons[4].properties = vec!["Silvered".into()];
+    // 5 on the die, +3 for Strength, +1 for magic.
+    for (weapon, expected) in [
+        ("Longsword", [0, 4, 4]),
+        ("Silvered Longsword", [8, 4, 4]),
+        ("Adamantine Longsword", [0, 8, 4]),
+        ("+1 longsword", [9, 9, 9]),
+        ("Moonblade", [8, 4, 4]),
+    ] {
+        let dealt = [&wolf, &golem, &ghost].map(|target| taken(&attack(&f, target, &with(weapon), &plain(), &[15, 5])));
+        assert_eq!(dealt, expected, "{weapon}");
+    }
+}
+
+#[test]
+fn a_material_takes_no_property_away() {
+    let mut rogue = armed(hero("Rogue", 3, [8, 18, 10, 10, 10, 10]), &["rapier"]);
+    rogue.weapon_proficiencies = vec!["rapiers".into()];
+    let components = |properties: &[&str]| {
+        let mut rogue = rogue.clone();
+        rogue.weapons[0].properties = properties.iter().map(|p| (*p).to_owned()).collect();
+        attack(&rogue, &foe(30, 9), &with("rapier"), &plain(), &[2]).components
+    };
+    let own = components(&[]);
+    assert!(own.starts_with("DEX +4"), "{own}");
+    for marks in [&["silvered"][..], &["Adamantine"], &["magical"], &["silvered", "magic"], &["Mithral (light)"]] {
+        assert_eq!(components(marks), own, "{marks:?}");
+    }
+    // Properties replace those of the table.
+    assert!(components(&["heavy"]).starts_with("STR -1"));
+    assert!(components(&["heavy", "silvered"]).starts_with("STR -1"));
+}
+
+/// All dice of the weapon, those of a critical hit included.
+#[test]
+fn great_weapon_fighting_rerolls_the_dice_that_a_critical_hit_adds() {
+    let mut fighter = fighter(&["greataxe"]);
+    fighter.race = "half-orc".into();
+    let great = with_features(fighter, &["Fighting Style: Great Weapon Fighting", "Savage Attacks"]);
+    // 5 and 7 for the axe; a 1 for Savage Attacks, rerolled to 9; +3.
+    let o = attack(&great, &foe(15, 60), &with("greataxe"), &plain(), &[20, 5, 7, 1, 9]);
+    assert_eq!(total_damage(&o), 24);
+    assert_eq!(row(&o, "Savage Attacks").rolls, [9]);
+    assert!(o.dice.iter().any(|die| die.value == 1 && !die.kept), "{:?}", o.dice);
+    // In one hand, or without the style, a 1 stays.
+    let mut plain_one = great.clone();
+    plain_one.features.retain(|f| f.name == "Savage Attacks");
+    assert_eq!(
+        row(&attack(&plain_one, &foe(15, 60), &with("greataxe"), &plain(), &[20, 5, 7, 1]), "Savage Attacks").rolls,
+        [1]
+    );
+}

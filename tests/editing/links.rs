@@ -114,6 +114,7 @@ async fn the_schema_and_the_server_agree_on_what_a_link_is() {
         "[[[a]]] [[a]]]] [[[[b]]]] [[a[b]]",
         &format!("[[{long}]] [[{long}y]] [[y|{long}]] [[z|{long}z]]"),
         "[[<script>]] [[É]] [[a\u{a0}b]]",
+        "[[a#b|c]] [[#b]] [[a#b#c]] [[ a # b ]] [[d\\|e]] [[f\\]] [[\\|x]] [[g\\\\|x]] [[#]]",
     ] {
         let stored: Vec<(String,)> =
             sqlx::query_as("SELECT link_keys($1) ORDER BY 1").bind(text).fetch_all(&mut db).await.unwrap();
@@ -129,4 +130,51 @@ async fn the_schema_and_the_server_agree_on_what_a_link_is() {
         stored.sort();
         assert_eq!(stored, found, "{text}");
     }
+}
+
+/// Obsidian, LegendKeeper and Foundry write links to a part of a page, and tables of Markdown need `\\|`.
+#[tokio::test(flavor = "multi_thread")]
+async fn links_to_a_part_of_a_page_are_links_to_the_page() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    world.post("/lore", global("The Old Mill", "It grinds. See [[#Cellar]].")).await.expect(201);
+    world.post("/lore", global("Mill#2", "The other one.")).await.expect(201);
+    world.post("/lore", global("Mill", "A small one.")).await.expect(201);
+    let text = "See [[The Old Mill#Cellar|the cellar]], [[The Old Mill#^b12]] and [[Mill#2]].\n\n| a | b |\n|---|---|\n| [[the_old_mill\\|x]] | 2 |";
+    world.post("/lore", global("Guide", text)).await.expect(201);
+    let guide = linked(&world, "guide").await;
+    let found: Vec<_> = guide["links"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|l| (l["name"].as_str().unwrap(), l["slug"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("The Old Mill#Cellar", "the_old_mill"),
+            ("The Old Mill#^b12", "the_old_mill"),
+            ("Mill#2", "mill_2"),
+            ("the_old_mill", "the_old_mill")
+        ]
+    );
+    let mill = linked(&world, "the_old_mill").await;
+    assert_eq!(
+        (backlinks(&mill), &mill["backlinks_total"], mill["links"].as_array().unwrap().len()),
+        (vec!["guide"], &json!(1), 0)
+    );
+    assert_eq!(backlinks(&linked(&world, "mill_2").await), ["guide"]);
+    assert!(backlinks(&linked(&world, "mill").await).is_empty(), "an entry of the whole name goes first");
+    world.delete("/lore/mill_2").await.expect(204);
+    assert_eq!(backlinks(&linked(&world, "mill").await), ["guide"]);
+    // A rename keeps the part and the bar.
+    world.patch("/lore/the_old_mill", json!({ "title": "The Ruin" })).await.expect(200);
+    let mended = world.post("/lore/the_old_mill/mend-links", json!({ "from": "The Old Mill" })).await.expect(200).body;
+    assert_eq!(mended["changed"], 1, "{mended}");
+    let now = entry(&world, "guide").await["content"].as_str().unwrap().to_owned();
+    assert!(now.starts_with("See [[The Ruin#Cellar|the cellar]], [[The Ruin#^b12]] and [[Mill#2]]."), "{now}");
+    let slugs = world.post("/lore/the_old_mill/mend-links", json!({ "from": "the_old_mill" })).await.expect(200).body;
+    assert_eq!(slugs["changed"], 1, "{slugs}");
+    assert!(entry(&world, "guide").await["content"].as_str().unwrap().contains("| [[The Ruin\\|x]] | 2 |"));
 }

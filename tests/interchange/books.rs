@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{files, says};
-use crate::support::{Server, counts};
+use crate::support::{Server, World, counts};
 
 const IMPORT: &str = "/v1/campaigns/port-town/import/lorebook";
 
@@ -612,4 +612,37 @@ async fn what_is_called_kept_is_kept() {
     assert!(!report["fields"].to_string().contains("contextConfig/suffix"), "{report:#}");
     let back = world.get("/lorebook.json").await.expect(200).text;
     assert!(back.contains("***"), "it is given back");
+}
+
+/// Some programs write the entries of one format into the frame of another, or both into one entry.
+#[tokio::test(flavor = "multi_thread")]
+async fn books_that_mix_formats_are_read() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let cards = json!({ "keys": ["lamp"], "secondary_keys": ["oil"], "selective": true, "content": "Whale oil.", "comment": "Lamp",
+        "enabled": true, "insertion_order": 7 });
+    let silly = json!({ "key": ["mill"], "keysecondary": [], "content": "It grinds.", "comment": "Mill", "disable": false, "order": 8 });
+    let both = json!({ "key": [], "keys": ["well", "water"], "content": "It is deep.", "comment": "Well", "order": 9, "disable": true });
+    for (n, book) in [
+        json!({ "entries": { "0": cards, "1": silly, "2": both } }),
+        json!({ "entries": [cards, silly, both] }),
+        json!({ "spec": "lorebook_v3", "data": { "entries": [cards, silly, both] } }),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let world = World::make(&acme, &format!("town-{n}")).await;
+        world.post("/import/lorebook", book).await.expect(200);
+        let lore = world.get("/lore?limit=200&sort=-created_at").await.expect(200);
+        let newest = |title: &str| lore.items().iter().find(|entry| entry["title"] == title).unwrap();
+        let (lamp, mill, well) = (newest("Lamp"), newest("Mill"), newest("Well"));
+        assert_eq!((&lamp["keys"], &lamp["secondary_keys"]), (&json!(["lamp"]), &json!(["oil"])), "{n}");
+        assert_eq!((&lamp["priority"], &mill["priority"]), (&json!(7), &json!(8)), "{n}");
+        assert_eq!((&mill["keys"], &mill["enabled"]), (&json!(["mill"]), &json!(true)), "{n}");
+        assert_eq!(
+            (&well["keys"], &well["enabled"], &well["activation"]),
+            (&json!(["well", "water"]), &json!(false), &json!("keyword")),
+            "{n}"
+        );
+    }
 }

@@ -127,7 +127,9 @@ async fn an_npc_of_ours_goes_out_as_a_picture_and_comes_back_whole() {
     let bytes = response.bytes().await.unwrap().to_vec();
     // Programs that know V2 alone read one of its texts, the others the other.
     let texts = png::texts(&bytes, |_| true).unwrap();
+    assert!(!texts.has_damaged && !texts.is_damaged_elsewhere);
     let specs: Vec<_> = texts
+        .sound
         .iter()
         .map(|(keyword, text)| {
             let card: Value = serde_json::from_slice(&STANDARD.decode(text).unwrap()).unwrap();
@@ -245,4 +247,154 @@ async fn cards_of_one_name_from_different_authors_stay_two() {
     let picture = picture.bytes().await.unwrap();
     let report = super::send(&other, import, "image/png", picture.to_vec()).await.expect(200).body;
     assert!(super::says(&report, "picture", "dropped"), "{report:#}");
+}
+
+/// A card with nulls where strings belong, as some sites write them.
+fn with_nulls() -> Value {
+    json!({ "spec": "chara_card_v2", "spec_version": "2.0", "data": {
+        "name": "Mira", "description": "Keeper of the light.", "personality": "stern", "scenario": null, "first_mes": "Hello.",
+        "mes_example": null, "creator_notes": null, "system_prompt": null, "post_history_instructions": null,
+        "alternate_greetings": null, "tags": null, "creator": "anon", "character_version": null, "character_book": null,
+        "extensions": null, "nickname": null, "x_other": null } })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nulls_are_never_exported_again() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    acme.post(IMPORT, with_nulls()).await.expect(200);
+    let again = acme.post(IMPORT, with_nulls()).await.expect(200).body;
+    assert_eq!(again["counts"], json!({ "created": 0, "updated": 0, "unchanged": 1 }), "{again:#}");
+    let card = world.get("/npcs/mira/card.json").await.expect(200).body;
+    let data = card["data"].as_object().unwrap();
+    assert!(data.values().all(|value| !value.is_null()), "{card:#}");
+    for name in
+        ["scenario", "mes_example", "creator_notes", "system_prompt", "post_history_instructions", "character_version"]
+    {
+        assert_eq!(data[name], "", "{name}");
+    }
+    for name in ["alternate_greetings", "tags", "group_only_greetings"] {
+        assert_eq!(data[name], json!([]), "{name}");
+    }
+    assert_eq!((&data["creator"], &data["first_mes"]), (&json!("anon"), &json!("Hello.")));
+    assert_eq!(data["extensions"]["tavernkeep"]["slug"], "mira");
+    // What went out comes back to the same NPC.
+    let back = acme.post(IMPORT, card.clone()).await.expect(200).body;
+    assert_eq!(back["counts"], json!({ "created": 0, "updated": 0, "unchanged": 1 }), "{back:#}");
+    // Somebody else's program may write nulls into it.
+    let mut theirs = card;
+    theirs["data"]["tags"] = Value::Null;
+    let back = acme.post(IMPORT, theirs).await.expect(200).body;
+    assert_eq!(back["counts"], json!({ "created": 0, "updated": 0, "unchanged": 1 }), "{back:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn older_names_of_members_are_read() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let card = json!({ "char_name": "Mira", "char_persona": "{{CHAR}} keeps the lighthouse. <START>", "char_greeting": "Hello.",
+        "world_scenario": "A storm.", "example_dialogue": "{{user}}: Hi.\n{{char}}: Who goes there?" });
+    let report = acme.post(IMPORT, card.clone()).await.expect(200).body;
+    assert_eq!(report["format"], "character_card_v1");
+    for name in ["char_name", "char_persona", "char_greeting", "world_scenario", "example_dialogue"] {
+        assert!(says(&report, &format!("/{name}"), "mapped"), "{name}: {report:#}");
+    }
+    let npc = world.get("/npcs/mira").await.expect(200).body;
+    assert_eq!(npc["personality_prompt"].as_str().unwrap().trim(), "Mira keeps the lighthouse.");
+    assert_eq!((&npc["scenario"], &npc["greetings"]), (&json!("A storm."), &json!(["Hello."])));
+    assert_eq!(npc["example_dialogue"], card["example_dialogue"]);
+    let again = acme.post(IMPORT, card).await.expect(200).body;
+    assert_eq!(again["counts"]["unchanged"], 1, "{again:#}");
+    // Some cards have both names; and some call it something else again.
+    let both = json!({ "name": "Ada", "char_name": "Ada", "description": "A smith.", "char_persona": "Gruff.", "personality": "" });
+    acme.post(IMPORT, both).await.expect(200);
+    let npc = world.get("/npcs/ada").await.expect(200).body;
+    assert_eq!((&npc["description"], &npc["personality_prompt"]), (&json!("A smith."), &json!("Gruff.")));
+    let other = json!({ "name": "Ida", "context": "Ida sells fish.", "greeting": "Fish!", "example_dialogue": "" });
+    acme.post(IMPORT, other).await.expect(200);
+    let npc = world.get("/npcs/ida").await.expect(200).body;
+    assert_eq!((&npc["description"], &npc["greetings"]), (&json!("Ida sells fish."), &json!(["Fish!"])));
+    let nameless = acme.post(IMPORT, json!({ "char_persona": "Somebody." })).await.problem(422, "validation_failed");
+    assert_eq!(nameless.pointers(), ["/name"]);
+}
+
+/// `<START>` stands between dialogues for programs. No model reads it.
+#[tokio::test(flavor = "multi_thread")]
+async fn separators_of_examples_reach_no_prompt() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    for (name, example, wanted) in [
+        (
+            "Mira",
+            "<START>\n{{user}}: Hi.\n{{char}}: Who goes there?\n<START>\n",
+            "\nAlice: Hi.\nMira: Who goes there?\n<",
+        ),
+        ("Ada", "<start>\n{{USER}}: One.\n<Start>\n<START>\n<BOT>: Two.", "\nAlice: One.\n---\nAda: Two.\n<"),
+        ("Ida", "<START>", ""),
+        ("Ela", " <START>\n<START> ", ""),
+    ] {
+        let card = json!({ "spec": "chara_card_v2", "spec_version": "2.0", "data": { "name": name, "description": "Keeper.",
+            "personality": "stern", "mes_example": example, "alternate_greetings": [], "tags": [], "extensions": {} } });
+        acme.post(IMPORT, card).await.expect(200);
+        let slug = name.to_lowercase();
+        let prompt = world.prompt(&slug, "player_alice", "Hello.").await;
+        let text: String =
+            prompt["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect();
+        assert!(!text.to_lowercase().contains("<start>"), "{text}");
+        let told = text.split_once("<example_dialogue>").map_or("", |(_, told)| told);
+        match wanted {
+            // The rules of the prompt name the element.
+            "" => assert!(!text.contains("</example_dialogue>"), "{text}"),
+            wanted => assert!(told.contains(wanted) || text.contains(wanted), "{text}"),
+        }
+        let back = world.get(&format!("/npcs/{slug}/card.json")).await.expect(200).body;
+        assert_eq!(back["data"]["mes_example"], example, "it is exported as it was");
+    }
+}
+
+/// A picture whose chunk of this kind, and with these first bytes, has a wrong checksum.
+fn with_wrong_checksum(picture: &[u8], kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let mut picture = picture.to_vec();
+    let begin = [kind.as_slice(), data].concat();
+    let at = picture.windows(begin.len()).position(|bytes| bytes == begin).unwrap();
+    let length = u32::from_be_bytes(picture[at - 4..at].try_into().unwrap());
+    let crc = at + 4 + usize::try_from(length).unwrap();
+    picture[crc] ^= 0xff;
+    picture
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn checksums_matter_where_the_card_is() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let response =
+        acme.request(reqwest::Method::GET, &world.path("/npcs/innkeeper_bob/card.png")).send().await.unwrap();
+    let sound = response.bytes().await.unwrap().to_vec();
+    let mut edited = sound.clone();
+    let end = edited.split_off(edited.len() - 12);
+    let text = b"tEXtSoftware\0old editor";
+    edited.extend([&u32::try_from(text.len() - 4).unwrap().to_be_bytes()[..], text, &[0; 4], &end].concat());
+    for (name, picture) in [
+        ("another text", edited),
+        ("the pixels", with_wrong_checksum(&sound, b"IDAT", b"")),
+        ("the palette", with_wrong_checksum(&sound, b"PLTE", b"")),
+        ("one of two cards", with_wrong_checksum(&sound, b"tEXt", b"ccv3")),
+        ("the other", with_wrong_checksum(&sound, b"tEXt", b"chara")),
+    ] {
+        let report = send(&acme, IMPORT, "image/png", picture).await.expect(200).body;
+        assert_eq!(report["items"][0]["slug"], "innkeeper_bob", "{name}");
+        let told = report["fields"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|field| field["reason"].as_str().is_some_and(|why| why.contains("checksum")));
+        assert!(told, "{name}: {report:#}");
+    }
+    let neither = with_wrong_checksum(&with_wrong_checksum(&sound, b"tEXt", b"ccv3"), b"tEXt", b"chara");
+    let refused = send(&acme, IMPORT, "image/png", neither).await.problem(422, "validation_failed");
+    assert!(refused.text.contains("checksum"), "{}", refused.text);
 }

@@ -48,6 +48,8 @@ const UNTAGGED: &[(&str, &str)] = &[
     ("LorePriorityChange", "`set` or `add`: clients give one of them"),
     ("EncounterManaged", "the operation that was asked for says which"),
     ("ReportedSpeaker", "a name, or more about who it is"),
+    ("SceneInput.grid", "a size, or an object with that"),
+    ("ScenePatch.grid", "a size, or an object with that"),
     ("SheetSpell", "a name, or the spell in full"),
     ("Spell", "a name, or the spell in full"),
     ("SrdRow", "the table that was asked for says which"),

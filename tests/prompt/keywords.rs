@@ -49,6 +49,38 @@ async fn primary_keys_are_whole_words_in_any_case() {
     }
 }
 
+/// However somebody's keyboard writes a key, it is the same key.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_found_as_people_type_them() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    for (slug, key, actions) in [
+        ("composed", "Zo\u{eb}", &["Where is Zoe\u{308}?", "ZO\u{cb}!", "Zoe\u{308}'s"][..]),
+        ("decomposed", "Zoe\u{308}", &["Where is Zo\u{eb}?"]),
+        ("apostrophe", "Mal'akar", &["Tell me about Mal\u{2019}akar.", "MAL\u{2bc}AKAR", "Mal'akar"]),
+        ("curly", "Ann\u{2019}s Rest", &["Tell me about Ann's Rest.", "ann\u{2018}s rest"]),
+        ("dash", "R2-D2", &["Call R2\u{2011}D2", "r2\u{2013}d2", "R2\u{2010}D2"]),
+        ("dotted", "\u{130}zmir", &["izmir", "IZMIR", "\u{130}ZM\u{130}R"]),
+        ("sharp", "Stra\u{df}e", &["STRASSE", "strasse", "STRA\u{1e9e}E"]),
+        ("sigma", "\u{39f}\u{394}\u{39f}\u{3a3}", &["\u{3bf}\u{3b4}\u{3bf}\u{3c2}", "\u{3bf}\u{3b4}\u{3bf}\u{3c3}"]),
+        (
+            "korean",
+            "\u{c6a9}\u{c0ac}",
+            &["저는 용사가 되고 싶어요.", "용사를 찾아요.", "용사", "\u{110b}\u{116d}\u{11bc}\u{1109}\u{1161}가"],
+        ),
+        ("latin", "CLASSPATH", &["CLASSPATH에서"]),
+        ("wide", "elf", &["\u{ff25}\u{ff2c}\u{ff26}"]),
+        ("soft", "dragon", &["dra\u{ad}gon"]),
+    ] {
+        keyword(&world, slug, json!([key]), json!({})).await;
+        for action in actions {
+            assert!(wakes(&world, slug, action).await, "{key}: {action}");
+        }
+    }
+    assert!(!wakes(&world, "apostrophe", "Malakar").await);
+}
+
 /// Many scripts write no spaces: there a key is found wherever it stands.
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_of_scripts_without_spaces() {

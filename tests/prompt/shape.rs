@@ -33,7 +33,13 @@ async fn sections_have_names_and_an_order() {
     for section in sections(&prompt) {
         let empty = section["text"].as_str().unwrap().is_empty();
         assert_eq!(section["tokens"].as_u64().unwrap() == 0, empty, "{section}");
-        assert!(section["hash"].is_string());
+    }
+    // Each has a hash, the empty ones too.
+    for prompt in [&prompt, &world.prompt("innkeeper_bob", "player_mallory", "Hello.").await] {
+        for section in sections(prompt) {
+            let hash = section["hash"].as_str().unwrap();
+            assert!(hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{section}");
+        }
     }
     let total: u64 = sections(&prompt).map(|s| s["tokens"].as_u64().unwrap()).sum();
     assert_eq!(prompt["total_tokens"], total);

@@ -13,8 +13,11 @@ use super::{
     reason::{HeldBack, LoreReason},
     scope::LoreScope,
 };
-use base::error::Result;
-use base::stored::Columns;
+use base::{
+    error::Result,
+    fold::{fold, is_word, occurs},
+    stored::Columns,
+};
 use db::tenancy::TenantTx;
 
 /// The most entries of one scope for the base prompt, by priority, then age.
@@ -72,7 +75,7 @@ impl LoreEntry {
             about: row.read::<String>("associated_key")?.into(),
             secret: row.read("secret")?,
             known_by: row.read::<Vec<Uuid>>("known_by")?.into(),
-            secondary: secondary.0.into_iter().map(|k| k.to_lowercase()).collect(),
+            secondary: secondary.0.iter().map(|key| fold(key.trim())).collect(),
             logic,
             scan_depth: usize::try_from(row.read::<i32>("scan_depth")?).unwrap_or_default(),
         })
@@ -197,7 +200,7 @@ impl ScopeLore {
             if bytes > KEYWORD_BYTES_MAX {
                 break;
             }
-            for key in primary.0.iter().map(|k| k.trim().to_lowercase()).filter(|k| !k.is_empty()) {
+            for key in primary.0.iter().map(|key| fold(key.trim())).filter(|k| !k.is_empty()) {
                 keys.push(key);
                 patterns.push(keyword.len());
             }
@@ -220,7 +223,7 @@ impl ScopeLore {
                 let mut names = names_of(&entry, row.read::<Option<&str>>("associated_id")?.unwrap_or_default());
                 if activation == "keyword" {
                     let own: sqlx::types::Json<Vec<String>> = row.read("keys")?;
-                    names.extend(own.0.iter().map(|key| key.trim().to_lowercase()));
+                    names.extend(own.0.iter().map(|key| fold(key.trim())));
                 } else {
                     // The entry has no condition, and is matched only against this turn's text.
                     (entry.secondary, entry.scan_depth) = (Box::default(), 0);
@@ -249,7 +252,7 @@ impl ScopeLore {
         entries
     }
 
-    /// The keyword entries whose keys occur in `texts`, by priority, then age. `texts` are in lower case, the newest first: this
+    /// The keyword entries whose keys occur in `texts`, by priority, then age. `texts` are folded, the newest first: this
     /// turn's action, then earlier messages. An entry's scan depth says how many of them it reads; it always reads the action.
     #[must_use]
     pub fn met(&self, texts: &[&str], knower: Knower, fuel: &mut Fuel) -> Met<'_> {
@@ -301,13 +304,13 @@ fn finder_of(keys: &[String]) -> Option<AhoCorasick> {
     if keys.is_empty() { None } else { AhoCorasick::builder().match_kind(MatchKind::Standard).build(keys).ok() }
 }
 
-/// The names of an entry's subject, in lower case: the subject as written, the same with spaces between its words, and
+/// The names of an entry's subject, folded: the subject as written, the same with spaces between its words, and
 /// the title without an article.
 fn names_of(entry: &LoreEntry, subject: &str) -> Vec<String> {
-    let title = entry.title.trim().to_lowercase();
+    let title = fold(entry.title.trim());
     let bare =
         ["the ", "a ", "an "].iter().find_map(|article| title.strip_prefix(article)).unwrap_or(&title).to_owned();
-    vec![subject.trim().to_lowercase(), entry.about.replace(['_', '-'], " "), bare]
+    vec![fold(subject.trim()), entry.about.replace(['_', '-'], " "), bare]
 }
 
 async fn rows(tx: &TenantTx, campaign: Uuid, scope: &LoreScope, activation: &str, rows_max: i64) -> Result<Vec<PgRow>> {
@@ -338,31 +341,8 @@ async fn rows(tx: &TenantTx, campaign: Uuid, scope: &LoreScope, activation: &str
         .await?)
 }
 
-/// Whether a key occurs as a word, and not as a part of a longer one. Scripts without spaces have no such parts.
-fn is_word(text: &str, start: usize, end: usize) -> bool {
-    let last = |t: &str| t.chars().next_back();
-    let first = |t: &str| t.chars().next();
-    let joined = |a: Option<char>, b: Option<char>| {
-        [a, b].into_iter().all(|c| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c)))
-    };
-    let (before, key, after) = (text.get(..start), text.get(start..end), text.get(end..));
-    !joined(before.and_then(last), key.and_then(first)) && !joined(key.and_then(last), after.and_then(first))
-}
-
-/// Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
-fn is_unspaced(c: char) -> bool {
-    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
-        | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
-}
-
 fn holds(texts: &[&str], key: &str) -> bool {
-    texts.iter().any(|text| finds(text, key))
-}
-
-/// Whether a key occurs in a text. Both are in lower case.
-#[must_use]
-pub fn finds(text: &str, key: &str) -> bool {
-    !key.is_empty() && text.match_indices(key).any(|(at, found)| is_word(text, at, at + found.len()))
+    texts.iter().any(|text| occurs(text, key))
 }
 
 /// Whether the condition of the secondary keys is met. An entry without secondary keys has no condition.

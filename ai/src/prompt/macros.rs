@@ -11,6 +11,8 @@ use uuid::Uuid;
 use super::cast::Cast;
 use world::interchange::text::{choices, fill, same_for_all, within};
 
+pub use world::interchange::text::has_macros;
+
 /// The most characters of a text with its macros filled in.
 const CHARS_MAX: usize = 100_000;
 /// The most dice of a roll, and the most faces of a die.
@@ -120,16 +122,6 @@ impl<'a> Macros<'a> {
         let number = hash.iter().take(8).fold(0u64, |number, byte| number << 8 | u64::from(*byte));
         number % below.max(1)
     }
-}
-
-/// Whether a text may have macros.
-#[must_use]
-pub fn has_macros(text: &str) -> bool {
-    text.contains("{{")
-        || text.contains("<char>")
-        || text.contains("<bot>")
-        || text.contains("<user>")
-        || text.contains("<USER>")
 }
 
 #[cfg(test)]

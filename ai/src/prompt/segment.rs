@@ -17,6 +17,7 @@ use db::tenancy::TenantTx;
 use llm::ReplyMode;
 use world::{
     campaigns::prompt_section::Section,
+    interchange::text::dialogues,
     owners::{
         Influence,
         influence::{Prices, points},
@@ -188,7 +189,7 @@ pub fn scenario(cast: &Cast, budget: u32) -> SectionDraft {
 /// How the character speaks, by example. Cards separate their examples with `<START>`.
 #[must_use]
 pub fn example_dialogue(cast: &Cast, budget: u32) -> SectionDraft {
-    let examples = cast.entity.example_dialogue.replace("<START>", "---");
+    let examples = dialogues(&cast.entity.example_dialogue).collect::<Vec<_>>().join("\n---\n");
     let text = fenced("example_dialogue", &Macros::of_base(cast).fill(&examples));
     within(text, budget)
 }

@@ -84,12 +84,19 @@ impl Line {
 }
 
 /// The window of the conversation that goes into prompts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Transcript {
     pub exchanges: Vec<Arc<Exchange>>,
     pub tokens: u32,
     pub hash: String,
     pub version: i64,
+}
+
+impl Default for Transcript {
+    /// An empty conversation. Its hash is that of an empty section.
+    fn default() -> Self {
+        Self { exchanges: Vec::new(), tokens: 0, hash: short_hash(&Sha256::digest("")), version: 0 }
+    }
 }
 
 impl Transcript {

@@ -12,6 +12,8 @@ use super::{
     transcript::Transcript,
 };
 
+use base::fold::fold;
+
 /// The most exchanges of a conversation that are searched for keywords.
 const EXCHANGES_MAX: usize = 50;
 
@@ -43,10 +45,10 @@ pub fn wake<'l>(
     if !lores.clone().any(ScopeLore::has_keywords) && !things.kinds.iter().any(|kind| kind.has_keywords()) {
         return entered;
     }
-    let mut texts = vec![now.to_lowercase()];
+    let mut texts = vec![fold(now)];
     for exchange in transcript.exchanges.iter().rev().take(EXCHANGES_MAX) {
-        texts.push(exchange.assistant.to_lowercase());
-        texts.push(exchange.said.to_lowercase());
+        texts.push(fold(&exchange.assistant));
+        texts.push(fold(&exchange.said));
     }
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut room = Room::of(budget, transcript);

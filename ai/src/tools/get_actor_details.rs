@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{ActorKind, ToolCx, ToolSpec, answers::ActorDetails};
 use base::{
     error::{Error, Result},
+    fold::fold,
     stored::Columns,
 };
 use edge::http::resource::col;
@@ -78,7 +79,7 @@ impl ToolSpec for GetActorDetails {
             None => Ok(json!({ "name": name, "data": data })),
             Some(phrase) => {
                 let mut matches = Vec::new();
-                search(&data, &mut String::new(), &phrase.to_lowercase(), &mut matches);
+                search(&data, &mut String::new(), &fold(phrase), &mut matches);
                 let total = matches.len();
                 matches.truncate(MATCHES_MAX);
                 Ok(json!({ "name": name, "matches": matches, "total_matches": total }))
@@ -140,7 +141,7 @@ fn search(value: &Value, path: &mut String, phrase: &str, found: &mut Vec<Value>
         Value::Array(items) => items.iter().enumerate().for_each(|(i, value)| below(&i.to_string(), value)),
         leaf => {
             let text = leaf.as_str().map_or_else(|| leaf.to_string(), str::to_owned);
-            if path.to_lowercase().contains(phrase) || text.to_lowercase().contains(phrase) {
+            if fold(path).contains(phrase) || fold(&text).contains(phrase) {
                 found.push(json!({ "path": path.as_str(), "value": leaf }));
             }
         }

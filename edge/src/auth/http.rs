@@ -85,22 +85,26 @@ pub async fn token(app: web::Data<Edge>, caller: Caller, body: Body<TokenRequest
     let ttl = ttl_seconds.unwrap_or(TOKEN_SECONDS);
     let narrowed = Narrowed { scope: scopes.to_text(), campaign, player };
     let claims = Claims::of_token(&caller.key_prefix, caller.tenant_id(), narrowed, ttl);
-    let Some(key) = &body.idempotency else { return Reply::ok(&TokenView::of(&app, &claims)?) };
+    let Some(key) = &body.idempotency else { return Reply::ok(&TokenView::of(&app, &claims, claims.iat)?) };
     // Only the claims are stored, not the token. Signing them again gives the same token.
     let kept = write(&app, &caller, Some(key), async |_| Reply::ok(&claims)).await?;
-    let claims: Claims = serde_json::from_slice(&kept.body).map_err(Error::internal)?;
-    if claims.sub != caller.key_prefix {
+    let stored: Claims = serde_json::from_slice(&kept.body).map_err(Error::internal)?;
+    if stored.sub != caller.key_prefix {
         return Err(Error::new(Code::IdempotencyKeyReused, "This Idempotency-Key was used with another API key."));
     }
-    Ok(Reply { replayed: kept.replayed, ..Reply::ok(&TokenView::of(&app, &claims)?)? })
+    // A token that has ended would be of no use.
+    if kept.replayed && stored.exp <= claims.iat {
+        return Reply::ok(&TokenView::of(&app, &claims, claims.iat)?);
+    }
+    Ok(Reply { replayed: kept.replayed, ..Reply::ok(&TokenView::of(&app, &stored, claims.iat)?)? })
 }
 
 impl TokenView {
-    fn of(app: &Edge, claims: &Claims) -> Result<Self> {
+    fn of(app: &Edge, claims: &Claims, now: i64) -> Result<Self> {
         Ok(Self {
             access_token: app.tokens.sign(claims)?,
             token_type: "Bearer",
-            expires_in: claims.exp - claims.iat,
+            expires_in: claims.exp - now,
             scope: claims.scope.clone(),
         })
     }

@@ -63,19 +63,26 @@ impl Expected {
     /// # Errors
     /// `precondition_failed` if it is another one.
     pub fn check_tag(&self, tag: &str) -> Result<()> {
-        if self.0.as_ref().is_none_or(|value| lists(value, tag)) {
+        // Compared strongly (RFC 9110, 13.1.1).
+        if self.0.as_ref().is_none_or(|value| lists(value, |listed| listed == tag)) {
             return Ok(());
         }
         Err(Error::new(Code::PreconditionFailed, format!("The resource has changed. Its ETag is now {tag}.")))
     }
 }
 
-/// Whether `If-None-Match` names this ETag, so that the client already has the body.
+/// Whether `If-None-Match` names this ETag, so that the client already has the body. Compared weakly (RFC 9110, 13.1.2): proxies
+/// that compress an answer make its ETag weak.
 #[must_use]
 pub fn is_known(request: &HttpRequest, tag: &str) -> bool {
-    request.headers().get(header::IF_NONE_MATCH).is_some_and(|value| lists(value, tag))
+    request.headers().get_all(header::IF_NONE_MATCH).any(|value| lists(value, |listed| strong(listed) == strong(tag)))
 }
 
-fn lists(value: &header::HeaderValue, tag: &str) -> bool {
-    value.to_str().is_ok_and(|list| list.split(',').map(str::trim).any(|t| t == "*" || t == tag))
+/// An ETag without the mark of a weak one.
+fn strong(tag: &str) -> &str {
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
+fn lists(value: &header::HeaderValue, is_meant: impl Fn(&str) -> bool) -> bool {
+    value.to_str().is_ok_and(|list| list.split(',').map(str::trim).any(|listed| listed == "*" || is_meant(listed)))
 }

@@ -9,13 +9,22 @@ use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag
 /// A text with deeper nesting is shown as plain text.
 const LEVELS_MAX: usize = 60;
 
+/// How a link is shown.
+enum Shown {
+    Link,
+    /// Nothing has its name.
+    Broken,
+    /// As its words alone.
+    Words,
+}
+
 /// The HTML of a Markdown text. `links` maps `[[names]]` to their addresses. A name without an address is shown as a broken link.
 #[must_use]
 pub fn render(text: &str, links: &HashMap<String, String>) -> String {
     let options =
         Options::ENABLE_WIKILINKS | Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut levels = 0;
-    let mut open: Vec<bool> = Vec::new();
+    let mut open: Vec<Shown> = Vec::new();
     let mut events = Vec::new();
     for event in Parser::new_ext(text, options) {
         match &event {
@@ -39,16 +48,21 @@ pub fn render(text: &str, links: &HashMap<String, String>) -> String {
             Event::Start(Tag::Image { .. }) => events.push(Event::Text("[picture: ".into())),
             Event::End(TagEnd::Image) => events.push(Event::Text("]".into())),
             Event::Start(Tag::Link { link_type: LinkType::WikiLink { .. }, dest_url, title, id }) => {
-                let there = links.get(dest_url.trim());
-                open.push(there.is_some());
+                let there = links.get(dest_url.trim().trim_end_matches('\\'));
                 match there {
-                    Some(path) => events.push(Event::Start(Tag::Link {
-                        link_type: LinkType::Inline,
-                        dest_url: CowStr::from(path.clone()),
-                        title,
-                        id,
-                    })),
+                    Some(path) => {
+                        open.push(Shown::Link);
+                        events.push(Event::Start(Tag::Link {
+                            link_type: LinkType::Inline,
+                            dest_url: CowStr::from(path.clone()),
+                            title,
+                            id,
+                        }));
+                    }
+                    // A part of the same page. Headings have no addresses here.
+                    None if dest_url.trim_start().starts_with('#') => open.push(Shown::Words),
                     None => {
+                        open.push(Shown::Broken);
                         events
                             .push(Event::InlineHtml(r#"<span class="broken" title="Nothing has this name.">"#.into()));
                         events.push(Event::Text("[[".into()));
@@ -56,17 +70,16 @@ pub fn render(text: &str, links: &HashMap<String, String>) -> String {
                 }
             }
             Event::Start(Tag::Link { .. }) => {
-                open.push(true);
+                open.push(Shown::Link);
                 events.push(event);
             }
-            Event::End(TagEnd::Link) => {
-                let is_there = open.pop().unwrap_or(true);
-                if is_there {
-                    events.push(event);
-                } else {
+            Event::End(TagEnd::Link) => match open.pop() {
+                Some(Shown::Broken) => {
                     events.extend([Event::Text("]]".into()), Event::InlineHtml("</span>".into())]);
                 }
-            }
+                Some(Shown::Words) => {}
+                Some(Shown::Link) | None => events.push(event),
+            },
             other => events.push(other),
         }
     }

@@ -6,7 +6,10 @@
 use entity::message::Author;
 
 use super::table::Seat;
-use base::error::{Error, Result};
+use base::{
+    error::{Error, Result},
+    fold::fold,
+};
 use world::{
     messages::service::NewMessage,
     table::{self, Person},
@@ -67,14 +70,14 @@ pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
 
 /// The text after a name. The name may be in quotes and may be followed by a colon.
 fn behind<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let wanted = fold(name);
     if let Some(quoted) = text.strip_prefix('"') {
         let (said, rest) = quoted.split_once('"')?;
-        return said.trim().to_lowercase().eq(&name.to_lowercase()).then(|| rest.trim_start_matches(':').trim());
+        return (fold(said.trim()) == wanted).then(|| rest.trim_start_matches(':').trim());
     }
-    let (head, rest) = text.split_at_checked(name.len())?;
-    if head.to_lowercase() != name.to_lowercase() {
-        return None;
-    }
+    // A name that is typed otherwise can have another length.
+    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 4 * name.len());
+    let (_, rest) = ends.filter_map(|end| text.split_at_checked(end)).find(|(head, _)| fold(head) == wanted)?;
     let ends = rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || matches!(c, ':' | ','));
     ends.then(|| rest.trim_start_matches([':', ',']).trim())
 }

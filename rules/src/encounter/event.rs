@@ -39,7 +39,7 @@ pub enum Event {
     Initiative { participant: String, initiative: i32 },
     /// A turn began. The participant has its action, bonus action, reaction and movement again.
     TurnStarted { participant: String, round: u32 },
-    /// A turn ended. Whatever lasts a number of rounds has one round less, and the participant is no longer surprised.
+    /// A turn ended. The participant is no longer surprised.
     TurnEnded { participant: String },
     /// Nobody is left who could have a turn.
     NobodyLeft,

@@ -1,7 +1,7 @@
 //! Computes the state after an event. This never fails: an event that makes no sense changes nothing, and every number
 //! stays within its limits.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Cast, Cost, Encounter, Event, Lasting, Participant, Provocation, Stance, Status,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     resolve::{StateChange, apply as apply_changes},
-    sheet::Creature,
+    sheet::{Creature, Life},
     srd::same,
 };
 
@@ -21,12 +21,18 @@ impl Encounter {
             Event::Initiative { participant, initiative } => {
                 self.with(participant, |p| p.initiative = *initiative);
             }
-            Event::TurnStarted { participant, round } => self.turn_started(participant, *round),
+            Event::TurnStarted { participant, round } => {
+                self.turn_started(participant, *round);
+                self.count_down(Moment::Start, participant);
+            }
             Event::NobodyLeft => {
                 self.current = None;
                 self.provoked.clear();
             }
-            Event::TurnEnded { participant } => self.with(participant, turn_ended),
+            Event::TurnEnded { participant } => {
+                self.with(participant, |p| p.surprised = false);
+                self.count_down(Moment::End, participant);
+            }
             Event::Spent { participant, cost, attacks_left, cast } => {
                 self.with(participant, |p| spent(p, *cost, *attacks_left, *cast));
             }
@@ -89,6 +95,33 @@ impl Encounter {
         self.with(id, |p| p.economy = super::Economy::default());
     }
 
+    /// Takes a round off everything whose rounds count down at this moment of somebody's turn.
+    fn count_down(&mut self, moment: Moment, turn_of: &str) {
+        let clock = self.clock();
+        for it in &mut self.participants {
+            let is_due = |source: Option<&str>, rounds: Option<i32>| {
+                rounds.is_some_and(|rounds| rounds > 0) && clock.counts(&it.id, source) == (moment, turn_of)
+            };
+            let conditions = it.creature.conditions.iter().map(|c| is_due(c.source.as_deref(), c.rounds_remaining));
+            let effects = it.creature.effects.iter().map(|e| is_due(e.source.as_deref(), e.rounds_remaining));
+            let (conditions, effects): (Vec<bool>, Vec<bool>) = (conditions.collect(), effects.collect());
+            if !conditions.iter().chain(&effects).any(|is_due| *is_due) {
+                continue;
+            }
+            let sheet = Arc::make_mut(&mut it.creature);
+            let conditions = sheet.conditions.iter_mut().map(|c| &mut c.rounds_remaining).zip(conditions);
+            let effects = sheet.effects.iter_mut().map(|e| &mut e.rounds_remaining).zip(effects);
+            for rounds in conditions.chain(effects).filter_map(|(rounds, is_due)| rounds.as_mut().filter(|_| is_due)) {
+                *rounds = rounds.saturating_sub(1).max(0);
+            }
+        }
+    }
+
+    /// When rounds count down, as things are.
+    pub(super) fn clock(&self) -> Clock {
+        Clock(self.participants.iter().filter(|p| p.life() != Life::Dead).map(|p| p.id.clone()).collect())
+    }
+
     fn changed(&mut self, by: Option<&str>, change: &StateChange) {
         let id = change.creature();
         let Some(target) = self.one_mut(id) else { return };
@@ -116,6 +149,32 @@ impl Encounter {
     }
 }
 
+/// A moment of somebody's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    Start,
+    End,
+}
+
+/// Who takes turns. A round of something ends when the turn of whoever caused it comes again (SRD 5.1, "The Order of Combat"). What was
+/// caused by nobody who takes turns has its rounds counted at the end of its bearer's turns.
+pub(super) struct Clock(BTreeSet<String>);
+
+impl Clock {
+    /// The moment, and whose turn it is, at which rounds count down.
+    pub(super) fn counts<'a>(&self, bearer: &'a str, source: Option<&'a str>) -> (Moment, &'a str) {
+        match source.filter(|source| self.0.contains(*source)) {
+            Some(source) => (Moment::Start, source),
+            None => (Moment::End, bearer),
+        }
+    }
+}
+
+/// Effects that last until the end of the next turn of whoever caused them, one more turn than a round.
+pub(super) fn lasts_through_the_turn(effect: &str) -> bool {
+    same(effect, "Guiding Bolt")
+}
+
 /// Clamps every number that a fight changes to its limits.
 pub(super) fn bound(sheet: &mut Creature) {
     sheet.max_hp = sheet.max_hp.max(0);
@@ -136,22 +195,6 @@ pub(super) fn bound(sheet: &mut Creature) {
     }
     for resource in &mut sheet.resources {
         resource.remaining = resource.remaining.clamp(0, resource.max.max(0));
-    }
-}
-
-fn turn_ended(it: &mut Participant) {
-    it.surprised = false;
-    let counts = |rounds: Option<i32>| rounds.is_some_and(|rounds| rounds > 0);
-    let sheet = &it.creature;
-    let any = sheet.conditions.iter().any(|c| counts(c.rounds_remaining))
-        || sheet.effects.iter().any(|e| counts(e.rounds_remaining));
-    if !any {
-        return;
-    }
-    let sheet = Arc::make_mut(&mut it.creature);
-    let conditions = sheet.conditions.iter_mut().map(|c| &mut c.rounds_remaining);
-    for rounds in conditions.chain(sheet.effects.iter_mut().map(|e| &mut e.rounds_remaining)).flatten() {
-        *rounds = rounds.saturating_sub(1).max(0);
     }
 }
 

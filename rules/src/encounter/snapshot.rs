@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::fold::lasts_through_the_turn;
 use crate::{
     sheet::{ActiveEffect, Condition, Creature, DeathSaves, Resource, SpellSlot},
     srd::same,
@@ -71,5 +72,6 @@ pub(super) fn is_active(condition: &Condition) -> bool {
 /// Whether an effect lasts beyond the fight. Dodging and helping do not.
 fn outlives(effect: &ActiveEffect) -> bool {
     let passing = ["Dodge", "Help", "Reckless Attack", "Shield"];
-    effect.rounds_remaining.is_none_or(|rounds| rounds > 0) && !passing.iter().any(|p| same(p, &effect.name))
+    let is_running = effect.rounds_remaining.is_none_or(|rounds| rounds > 0) || lasts_through_the_turn(&effect.name);
+    is_running && !passing.iter().any(|p| same(p, &effect.name))
 }

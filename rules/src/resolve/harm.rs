@@ -32,6 +32,10 @@ pub struct DamageArgs {
     pub flat_reduction: i32,
     /// Whether it is magical. Some creatures only resist nonmagical damage.
     pub magical: bool,
+    /// Whether it comes from a silvered weapon, or from one of adamantine, which some creatures do not resist either.
+    pub silvered: bool,
+    /// See `silvered`.
+    pub adamantine: bool,
     /// Whether it comes from a critical hit, which causes two failures for a creature at 0 hit points.
     pub critical: bool,
     /// Whether a creature that drops to 0 hit points is knocked out instead of killed.
@@ -278,7 +282,7 @@ fn by_type(
     kind: &str,
     reasons: &mut Vec<Text>,
 ) -> i32 {
-    let listed = |list: &[String]| list.iter().any(|entry| covers(entry, kind, args.magical));
+    let listed = |list: &[String]| list.iter().any(|entry| covers(entry, kind, args));
     if listed(&target.immunities) || (petrified && same(kind, "poison")) {
         reasons.push(format!("immune to {kind}").into());
         return 0;
@@ -311,9 +315,14 @@ fn by_type(
 }
 
 /// Whether an entry in a list of resistances covers this damage. Examples: `fire`, `all`, `bludgeoning, piercing and
-/// slashing from nonmagical attacks`.
-fn covers(entry: &str, kind: &str, magical: bool) -> bool {
-    if magical && (holds(entry, "nonmagical") || holds(entry, "non-magical")) {
+/// slashing from nonmagical attacks`, `… not made with silvered weapons`.
+fn covers(entry: &str, kind: &str, args: &DamageArgs) -> bool {
+    let excepts = |words: &[&str]| words.iter().any(|word| holds(entry, word));
+    let is_exception = excepts(&["nonmagical", "non-magical", " not ", "n't", "except"]);
+    if (args.magical && excepts(&["nonmagical", "non-magical"]))
+        || (args.silvered && is_exception && excepts(&["silver"]))
+        || (args.adamantine && is_exception && excepts(&["adamantine"]))
+    {
         return false;
     }
     !kind.is_empty() && (same(entry, kind) || same(entry, "all") || same(entry, "all damage") || holds(entry, kind))

@@ -116,7 +116,8 @@ pub struct Weapon {
     /// Magic bonus to attack and damage. With 0, a bonus in the name (`+1 longsword`) counts.
     #[schema(required = true)]
     pub bonus: i32,
-    /// Properties, such as `finesse`. `magical` makes its damage magical.
+    /// Properties, such as `finesse`. `magical` makes its damage magical; `silvered` and `adamantine` overcome what resists other
+    /// weapons. A list of such marks alone does not replace the properties of the SRD weapon.
     #[schema(required = true)]
     pub properties: Vec<String>,
     /// Range, if it can be shot or thrown.

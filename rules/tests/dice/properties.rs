@@ -49,7 +49,12 @@ fn modifier() -> impl Strategy<Value = String> {
 
 fn dice() -> impl Strategy<Value = String> {
     let faces = prop_oneof![2..13_u32, Just(20), Just(100)];
-    (0..6_u32, faces, prop::collection::vec(modifier(), 0..4)).prop_map(|(count, faces, modifiers)| {
+    (0..6_u32, faces, prop::collection::vec(modifier(), 0..4)).prop_map(|(count, faces, mut modifiers)| {
+        // Dice explode before they are counted.
+        let counted = modifiers.iter().position(|modifier| modifier.starts_with("cs"));
+        if counted.is_some_and(|at| modifiers[at..].iter().any(|modifier| modifier.starts_with('x'))) {
+            modifiers.sort_by_key(|modifier| !modifier.starts_with('x'));
+        }
         let count = if count == 0 { String::new() } else { count.to_string() };
         format!("{count}d{faces}{}", modifiers.concat())
     })

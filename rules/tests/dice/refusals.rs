@@ -119,6 +119,9 @@ const ROWS: &[(&str, Kind, usize, &str)] = &[
     ("3dckh", Kind::Modifier, 3, "Coins"),
     ("3dcc", Kind::Modifier, 4, "c1"),
     ("3dcc2", Kind::Modifier, 3, "c1"),
+    ("10d10cs>=8x", Kind::Modifier, 10, "Write `x` first"),
+    ("5d10cs6xo=6", Kind::Modifier, 7, "5d10xocs>=8"),
+    ("5d10cs>=8r<2x10", Kind::Modifier, 12, "`x` first"),
     ("{1d6,1d6}x", Kind::Modifier, 9, "pool"),
     ("{1d6,1d6}cs", Kind::Modifier, 11, "{1d20, 1d20}cs>=10"),
     // functions

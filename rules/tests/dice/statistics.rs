@@ -192,7 +192,7 @@ fn rolls_fit_exact_statistics() {
         "2d6x * 2 - 1d4r",
         "4dFr",
         "1d6x%4",
-        "3d6cs>4x",
+        "3d6x=5cs>4",
         "5d10cs>7df",
         "3d6x1=6cs>=5",
     ] {
@@ -276,7 +276,7 @@ fn adversarial() -> Vec<String> {
         format!("(((((9d9)d9)d9)d9)d9)d9+{}", fill("(d9)d(d9)", "+"))[..900].trim_end_matches(|c| c != ')').to_owned(),
         fill("(d99)d(d99)", "+"),
         fill("9d9cs>(d9)", "+"),
-        fill("9d9cs>(d9)x(d9)r(d9)", "+"),
+        fill("9d9x(d9)cs>(d9)r(d9)", "+"),
         format!("max({})", fill("1d9999", ",")[..900].trim_end_matches(|c| c != '9')),
         format!("hypot({})", vec!["d997"; 100].join(",")),
         fill("sqrt(1d9999)", "+"),

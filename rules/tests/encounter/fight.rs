@@ -470,6 +470,8 @@ fn effects_begin_run_and_end() {
     play(&mut encounter, &effect(ActionKind::AddEffect, "Rage", None), &[]);
     play(&mut encounter, &attack("b"), &[2, 4]);
     advance(&mut encounter);
+    assert!(has_effect(&encounter, "a", "Bless"), "its round ends when the caster's turn comes again");
+    advance(&mut encounter);
     assert!(!has_effect(&encounter, "a", "Bless") && has_effect(&encounter, "a", "Rage"));
     let effects = encounter.diff()[0].changes.effects.clone().expect("a difference");
     assert_eq!(effects.now[0].name, "Rage");
@@ -544,4 +546,36 @@ fn an_uncanny_dodge_is_a_reaction() {
     assert!(who(&encounter, "rogue").economy.reaction);
     play(&mut encounter, &blow, &[15, 4]);
     assert_eq!(who(&encounter, "rogue").creature.hp, 1, "one reaction a round");
+}
+
+/// SRD 5.1: "the next attack roll made against this target before the end of your next turn has advantage".
+#[test]
+fn guiding_bolt_lasts_until_the_end_of_the_casters_next_turn() {
+    let cleric = character("cleric", 20, Creature { armor_class: 10, ..mage(&["Guiding Bolt"]) });
+    let mut bolted = begun(vec![cleric, enemy("goblin", 15), someone("fighter", 10)]);
+    let bolt = on(ActionKind::CastSpell, "goblin", |a| a.attack.spell_name = Some("Guiding Bolt".to_owned()));
+    play(&mut bolted, &bolt, &[15, 1, 1, 1, 1]);
+    assert!(has_effect(&bolted, "goblin", "Guiding Bolt"));
+    // Nobody attacks.
+    let mut waits = bolted.clone();
+    for turn in ["goblin", "fighter", "cleric"] {
+        advance(&mut waits);
+        assert!(has_effect(&waits, "goblin", "Guiding Bolt"), "in the turn of {turn}");
+    }
+    advance(&mut waits);
+    assert!(!has_effect(&waits, "goblin", "Guiding Bolt"), "the caster's next turn has ended");
+    // The fighter does.
+    let mut used = bolted.clone();
+    advance(&mut used);
+    advance(&mut used);
+    let shot = used.act(&attack("goblin"), &mut Endless(9)).expect("an attack");
+    assert_eq!(shot.outcomes.first().expect("an outcome").advantage, Advantage::Advantage);
+    play(&mut used, &attack("goblin"), &[17, 3, 1]);
+    assert!(!has_effect(&used, "goblin", "Guiding Bolt"), "it is used up");
+    // The caster falls: then the goblin's own turns count.
+    let mut orphan = bolted;
+    play(&mut orphan, &on(ActionKind::Damage, "cleric", |a| (a.amount, a.participant_id) = (Some(10_000), None)), &[]);
+    advance(&mut orphan);
+    advance(&mut orphan);
+    assert!(!has_effect(&orphan, "goblin", "Guiding Bolt"));
 }

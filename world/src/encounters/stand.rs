@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::store::{self, Place, Stored};
 use base::{
     error::{Code, Result},
+    fold::{fold, occurs},
     stored::Columns,
 };
 use db::tenancy::TenantTx;
@@ -101,7 +102,7 @@ impl Stand {
         let words = plain(words);
         // Prefer the longest name in the text: `thug 2` does not mean `thug`.
         let length = |p: &Participant| {
-            let said = names(p).into_iter().filter(|name| holds(&words, name));
+            let said = names(p).into_iter().filter(|name| occurs(&words, name));
             said.map(|name| name.len()).max().unwrap_or(0)
         };
         let longest = twins.iter().map(|p| length(p)).max().filter(|length| *length > 0);
@@ -134,20 +135,20 @@ impl Stand {
             .into_iter()
             .filter(|p| p.id != chosen.id && p.id != self.own && p.life() != Life::Dead)
             .collect();
-        let is_longer = |name: &str, own: &str| name != own && holds(name, own) && holds(&words, name);
+        let is_longer = |name: &str, own: &str| name != own && occurs(name, own) && occurs(&words, name);
         let is_part = |own: &str| others.iter().any(|p| names(p).iter().any(|name| is_longer(name, own)));
         // `Thug` within `Thug Captain` is not the thug's name.
         let full: Vec<String> =
-            names(chosen).into_iter().filter(|name| holds(&words, name) && !is_part(name)).collect();
+            names(chosen).into_iter().filter(|name| occurs(&words, name) && !is_part(name)).collect();
         let twins: Vec<&Participant> = if full.is_empty() {
             let name = plain(&chosen.creature.name);
-            let said: Vec<&str> = name.split(' ').filter(|word| word.len() > 2 && holds(&words, word)).collect();
+            let said: Vec<&str> = name.split(' ').filter(|word| word.len() > 2 && occurs(&words, word)).collect();
             if said.is_empty() {
                 return Vec::new();
             }
             let is_as_good = |p: &&&Participant| {
                 let theirs = plain(&p.creature.name);
-                said.iter().all(|word| holds(&theirs, word))
+                said.iter().all(|word| occurs(&theirs, word))
             };
             others.iter().filter(is_as_good).copied().collect()
         } else {
@@ -217,7 +218,7 @@ pub fn named<'a>(it: &'a Encounter, wanted: &str, knows: impl Fn(&Participant) -
     }
     if found.is_empty() {
         found =
-            candidates().filter(|p| names(p).iter().any(|name| holds(name, wanted) || holds(wanted, name))).collect();
+            candidates().filter(|p| names(p).iter().any(|name| occurs(name, wanted) || occurs(wanted, name))).collect();
     }
     let living: Vec<&Participant> = found.iter().filter(|p| p.life() != Life::Dead).copied().collect();
     if living.is_empty() { found } else { living }
@@ -259,13 +260,7 @@ fn names(who: &Participant) -> Vec<String> {
     all
 }
 
-/// Words in lower case, separated by single spaces.
+/// Folded words, separated by single spaces.
 fn plain(text: &str) -> String {
-    let lower = text.to_lowercase();
-    lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
-}
-
-/// Whether `text` contains `words` as whole words. Both must be normalized by [`plain`].
-fn holds(text: &str, words: &str) -> bool {
-    !words.is_empty() && format!(" {text} ").contains(&format!(" {words} "))
+    fold(text).split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }

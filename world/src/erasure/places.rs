@@ -277,6 +277,7 @@ pub const TABLES: &[Table] = &[
     ] },
     Table { name: "lore_link", walk: None, columns: &[
         ("target", Nothing("kept by a trigger of the lore's table: it changes with the content")),
+        ("page", Nothing("a part of `target`")),
     ] },
     Table { name: "app_user", walk: None, columns: &[
         ("email", Goes("a user's account goes when their erasure begins, unless it is other tenants' too")), ("name", Goes("with the account")),

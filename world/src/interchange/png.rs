@@ -10,6 +10,8 @@ use flate2::read::ZlibDecoder;
 use base::error::{Error, Result};
 
 const SIGNATURE: &[u8; 8] = b"\x89PNG\r\n\x1a\n";
+/// The chunks that every viewer has to know.
+const CRITICAL: [&[u8; 4]; 4] = [b"IHDR", b"PLTE", b"IDAT", b"IEND"];
 /// The largest number of chunks in a picture. Animations have many.
 const CHUNKS_MAX: usize = 100_000;
 /// The largest size of a text chunk in bytes, decompressed.
@@ -23,13 +25,24 @@ pub fn is_png(bytes: &[u8]) -> bool {
     bytes.starts_with(SIGNATURE)
 }
 
-/// Keyword and value of the `tEXt` and `zTXt` chunks with a wanted keyword, in order.
+/// The wanted texts of a picture.
+#[derive(Debug, Default)]
+pub struct Texts<'a> {
+    /// Keyword and value, in order.
+    pub sound: Vec<(String, Cow<'a, [u8]>)>,
+    /// Whether the checksum of a wanted text was wrong. It is not among the others.
+    pub has_damaged: bool,
+    /// Whether the checksum of another chunk was wrong, which does not matter to the texts.
+    pub is_damaged_elsewhere: bool,
+}
+
+/// The `tEXt` and `zTXt` chunks with a wanted keyword.
 ///
 /// # Errors
 /// `validation_failed` for an incomplete or damaged PNG.
-pub fn texts<'a>(bytes: &'a [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Vec<(String, Cow<'a, [u8]>)>> {
+pub fn texts<'a>(bytes: &'a [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Texts<'a>> {
     let mut rest = bytes.strip_prefix(SIGNATURE).ok_or_else(|| broken("it has no PNG signature"))?;
-    let mut found = Vec::new();
+    let mut found = Texts::default();
     for number in 0..CHUNKS_MAX {
         let chunk = Chunk::split(&mut rest)?;
         if (number == 0) != (chunk.kind == *b"IHDR") {
@@ -37,6 +50,10 @@ pub fn texts<'a>(bytes: &'a [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Ve
         }
         match &chunk.kind {
             b"IEND" => return Ok(found),
+            // A critical chunk that does not exist was another one before it was damaged.
+            [first, ..] if !chunk.is_sound && first.is_ascii_uppercase() && !CRITICAL.contains(&&chunk.kind) => {
+                return Err(broken("the checksum of a chunk is wrong; the file was damaged"));
+            }
             b"IHDR" => check_size(chunk.data)?,
             b"tEXt" | b"zTXt" if chunk.data.len() > TEXT_BYTES_MAX => return Err(long()),
             b"tEXt" | b"zTXt" => {
@@ -45,14 +62,20 @@ pub fn texts<'a>(bytes: &'a [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Ve
                     .and_then(|end| Some((chunk.data.get(..end)?, chunk.data.get(end + 1..)?)))
                     .ok_or_else(|| broken("a text chunk has no keyword"))?;
                 let keyword = String::from_utf8_lossy(keyword).into_owned();
-                if is_wanted(&keyword) {
+                if !is_wanted(&keyword) {
+                    found.is_damaged_elsewhere |= !chunk.is_sound;
+                } else if !chunk.is_sound {
+                    found.has_damaged = true;
+                } else {
                     let is_packed = chunk.kind == *b"zTXt";
                     let value = if is_packed { Cow::Owned(unpacked(value)?) } else { Cow::Borrowed(value) };
-                    found.push((keyword, value));
+                    found.sound.push((keyword, value));
                 }
+                continue;
             }
             _ => {}
         }
+        found.is_damaged_elsewhere |= !chunk.is_sound;
     }
     Err(broken(&format!("it has more than {CHUNKS_MAX} chunks")))
 }
@@ -90,6 +113,8 @@ fn broken(what: &str) -> Error {
 struct Chunk<'a> {
     kind: [u8; 4],
     data: &'a [u8],
+    /// Whether its checksum is right.
+    is_sound: bool,
 }
 
 impl<'a> Chunk<'a> {
@@ -107,11 +132,9 @@ impl<'a> Chunk<'a> {
         }
         let covered = after.get(..4 + length).ok_or_else(ends)?;
         let (crc, after) = after.get(4 + length..).and_then(<[u8]>::split_first_chunk::<4>).ok_or_else(ends)?;
-        if crc32fast::hash(covered) != u32::from_be_bytes(*crc) {
-            return Err(broken("the checksum of a chunk is wrong; the file was damaged"));
-        }
         *rest = after;
-        Ok(Self { kind: *kind, data: covered.get(4..).unwrap_or_default() })
+        let is_sound = crc32fast::hash(covered) == u32::from_be_bytes(*crc);
+        Ok(Self { kind: *kind, data: covered.get(4..).unwrap_or_default(), is_sound })
     }
 }
 

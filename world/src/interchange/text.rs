@@ -46,10 +46,9 @@ pub fn fill<'a>(
     {
         let (before, here) = rest.split_at(at);
         out.push(before);
-        let tag = TAGS.iter().find(|(tag, _)| here.starts_with(tag));
-        if let Some((tag, meant)) = tag.and_then(|(tag, name)| Some((tag, meaning(name, "")?))) {
+        if let Some((length, meant)) = tag_at(here).and_then(|(length, name)| Some((length, meaning(name, "")?))) {
             out.push(&meant);
-            rest = here.get(tag.len()..).unwrap_or_default();
+            rest = here.get(length..).unwrap_or_default();
             continue;
         }
         if let Some(after) = here.strip_prefix("{{") {
@@ -75,8 +74,35 @@ pub fn fill<'a>(
     out.text
 }
 
-/// Words in angle brackets from older cards, and the macros that they stand for.
-const TAGS: [(&str, &str); 4] = [("<char>", "char"), ("<bot>", "char"), ("<user>", "user"), ("<USER>", "user")];
+/// Words in angle brackets from older cards, in any case, and the macros that they stand for.
+const TAGS: [(&str, &str); 4] = [("<char>", "char"), ("<bot>", "char"), ("<user>", "user"), (SEPARATOR, SEPARATOR)];
+/// Stands between the dialogues of an example. It is for programs, and no model reads it.
+const SEPARATOR: &str = "<start>";
+
+/// The tag that a text begins with: its length, and the macro that it stands for.
+fn tag_at(text: &str) -> Option<(usize, &'static str)> {
+    let is_here = |tag: &str| text.get(..tag.len()).is_some_and(|head| head.eq_ignore_ascii_case(tag));
+    TAGS.iter().find(|(tag, _)| is_here(tag)).map(|(tag, name)| (tag.len(), *name))
+}
+
+/// Whether a text may have macros.
+#[must_use]
+pub fn has_macros(text: &str) -> bool {
+    text.contains("{{") || text.match_indices('<').any(|(at, _)| text.get(at..).and_then(tag_at).is_some())
+}
+
+/// The dialogues of an example, without those that are empty.
+pub fn dialogues(example: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(example);
+    let each = std::iter::from_fn(move || {
+        let text = rest?;
+        let is_separator = |at: &usize| text.get(*at..).and_then(tag_at).is_some_and(|(_, name)| name == SEPARATOR);
+        let at = text.match_indices('<').map(|(at, _)| at).find(is_separator);
+        rest = at.and_then(|at| text.get(at + SEPARATOR.len()..));
+        text.get(..at.unwrap_or(text.len()))
+    });
+    each.map(str::trim).filter(|dialogue| !dialogue.is_empty())
+}
 
 /// A text that is being written, and how many more characters fit.
 struct Out {
@@ -132,7 +158,7 @@ fn parts(inside: &str) -> Option<(Cow<'static, str>, &str)> {
 #[must_use]
 pub fn same_for_all<'a>(name: &str, value: &'a str) -> Option<Cow<'a, str>> {
     match name {
-        "comment" | "hidden_key" => Some("".into()),
+        "comment" | "hidden_key" | SEPARATOR => Some("".into()),
         "reverse" => Some(value.chars().rev().collect::<String>().into()),
         _ => None,
     }

@@ -1,7 +1,8 @@
 //! `[[links]]` in lore: what they refer to, which entries link to an entry, and updating links after a rename.
 //!
-//! A link is written `[[name]]` or `[[name|words]]`. The name is a title or slug of lore, or the slug of a character,
-//! NPC or owner; case does not matter. A trigger records who links to what (`lore_link`), so imports, forks and undos
+//! A link is written `[[name]]` or `[[name|words]]`; in a table of Markdown the bar is `\|`. The name is a title or slug of lore, or the
+//! slug of a character, NPC or owner; case does not matter. If nothing has the name, and it has a `#`, the link is one to a part of
+//! the page whose name stands before it. `[[#part]]` is a part of the same page, and no link. A trigger records who links to what (`lore_link`), so imports, forks and undos
 //! do not need to care.
 
 use std::{collections::HashSet, sync::LazyLock};
@@ -83,9 +84,15 @@ pub fn find(text: &str) -> impl Iterator<Item = Found<'_>> {
     static LINK: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"\[\[([^\]\[|\n]{1,200})(?:\|([^\]\[|\n]{0,200}))?\]\]").ok());
     LINK.iter().flat_map(move |link| link.captures_iter(text)).filter_map(|c| {
-        let (whole, name) = (c.get(0)?, c.get(1)?.as_str().trim());
-        let words = c.get(2).map(|w| w.as_str().trim()).filter(|w| !w.is_empty()).unwrap_or(name);
-        (!name.is_empty()).then_some(Found { start: whole.start(), end: whole.end(), name, words })
+        let (whole, name, words) = (c.get(0)?, c.get(1)?.as_str(), c.get(2).map(|words| words.as_str().trim()));
+        let name = words.map_or(name, |_| name.strip_suffix('\\').unwrap_or(name)).trim();
+        let words = words.filter(|words| !words.is_empty()).unwrap_or(name);
+        (!name.is_empty() && !name.starts_with('#')).then_some(Found {
+            start: whole.start(),
+            end: whole.end(),
+            name,
+            words,
+        })
     })
 }
 
@@ -137,8 +144,7 @@ pub async fn backlinks(
     let rows = sqlx::query(
         "SELECT l.id, l.slug, l.title, count(*) OVER () AS total FROM lore l \
          WHERE l.tenant_id = $1 AND l.campaign_id = $2 AND (NOT l.secret OR $4) AND l.id IN ( \
-             SELECT k.lore_id FROM lore_link k WHERE k.tenant_id = $1 AND k.campaign_id = $2 \
-             AND k.target IN (SELECT link_key(n) FROM unnest($3::text[]) AS n)) \
+             SELECT linking_lore($2, n) FROM unnest($3::text[]) AS n) \
          ORDER BY l.title, l.id LIMIT $5",
     )
     .bind(tx.tenant())
@@ -163,9 +169,8 @@ pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid, names: &[&st
         return Ok(Vec::new());
     }
     let rows = sqlx::query(
-        "SELECT (SELECT count(DISTINCT k.lore_id) FROM lore_link k \
-                 JOIN lore l ON l.tenant_id = $1 AND l.id = k.lore_id AND (NOT l.secret OR $4) \
-                 WHERE k.tenant_id = $1 AND k.campaign_id = $2 AND k.target = link_key(named.name)) AS n \
+        "SELECT (SELECT count(*) FROM linking_lore($2, named.name) k (id) \
+                 JOIN lore l ON l.tenant_id = $1 AND l.id = k.id AND (NOT l.secret OR $4)) AS n \
          FROM unnest($3::text[]) WITH ORDINALITY AS named (name, nth) ORDER BY named.nth",
     )
     .bind(tx.tenant())
@@ -225,9 +230,9 @@ pub async fn mend(
     .await
 }
 
-/// The name for links to an entry: its title, or its slug if the title contains a character that ends a link.
+/// The name for links to an entry: its title, or its slug if the title contains a character that ends a name.
 fn name_in_links<'a>(title: &'a str, slug: &'a str) -> &'a str {
-    if title.contains(['[', ']', '|']) { slug } else { title }
+    if title.contains(['[', ']', '|', '#']) { slug } else { title }
 }
 
 /// Like [`mend`], in the caller's transaction.
@@ -243,7 +248,7 @@ pub async fn mend_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, x: &str, in
     }
     let words: Vec<String> = input.from.split_whitespace().map(regex::escape).collect();
     let replace = Replace {
-        find: format!(r"\[\[\s*{}\s*(\|[^\]\[|\n]*)?\]\]", words.join(r"\s+")),
+        find: format!(r"\[\[\s*{}\s*((?:#[^\]\[|\n]*)?(?:\\?\|[^\]\[|\n]*)?)\]\]", words.join(r"\s+")),
         with: format!("[[{}${{1}}]]", name_in_links(&entry.title, &entry.slug).replace('$', "$$")),
         parts: vec![Part::Content],
         regex: true,

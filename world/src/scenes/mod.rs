@@ -8,9 +8,15 @@ use entity::{
     shapes::{Extensions, SceneToken},
 };
 use garde::Validate;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::{Map, Value, json};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::{
+    IntoParams, ToSchema,
+    openapi::{
+        RefOr, Schema,
+        schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder, SchemaType, Type},
+    },
+};
 
 use base::error::Result;
 use edge::http::{
@@ -55,8 +61,10 @@ pub struct SceneInput {
     #[schema(minimum = 0, maximum = 1_000_000)]
     #[serde(default)]
     pub height: i32,
-    /// The grid, in the frontend's own form. `null` means `{}`.
+    /// The size of a square, in the units of the scene's coordinates; or an object with the frontend's own members, in which `size` is
+    /// that. `null` means `{}`.
     #[serde(default = "no_grid", deserialize_with = "grid")]
+    #[schema(schema_with = grid_schema, required = false)]
     pub grid: Value,
     #[garde(length(max = 1000))]
     #[serde(default)]
@@ -81,8 +89,36 @@ fn no_grid() -> Value {
     json!({})
 }
 
+/// The largest size of a square.
+const SQUARE_MAX: f64 = 1_000_000.0;
+
 fn grid<'de, D: Deserializer<'de>>(grid: D) -> std::result::Result<Value, D::Error> {
-    Ok(Option::deserialize(grid)?.unwrap_or_else(no_grid))
+    let grid = Option::deserialize(grid)?.unwrap_or_else(no_grid);
+    let size = match &grid {
+        Value::Object(members) => members.get("size").filter(|size| !size.is_null()),
+        other => Some(other),
+    };
+    if size.is_none_or(|size| size.as_f64().is_some_and(|size| (0.0..=SQUARE_MAX).contains(&size))) {
+        return Ok(grid);
+    }
+    Err(D::Error::custom("must be the size of a square, from 0 to 1000000, or an object whose `size` is that"))
+}
+
+fn grid_schema() -> RefOr<Schema> {
+    let size = || ObjectBuilder::new().schema_type(Type::Number).minimum(Some(0.0)).maximum(Some(SQUARE_MAX));
+    let object = ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .property("size", size().schema_type(SchemaType::from_iter([Type::Number, Type::Null])))
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)));
+    OneOfBuilder::new()
+        .item(size())
+        .item(object)
+        .item(ObjectBuilder::new().schema_type(Type::Null))
+        .description(Some(
+            "The size of a square, in the units of the scene's coordinates; or an object with the frontend's own \
+            members, in which `size` is that. `null` means `{}`.",
+        ))
+        .into()
 }
 
 /// Filters of the list.

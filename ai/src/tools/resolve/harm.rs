@@ -70,6 +70,7 @@ impl ToolSpec for ApplyDamage {
             critical: arguments.critical,
             knock_out: call.circumstances.context.knock_out,
             underwater: call.circumstances.context.underwater,
+            ..DamageArgs::default()
         };
         call.on_called(&arguments.target.0, Harm::Always, |target, _| apply_damage(target, &args)).await
     }

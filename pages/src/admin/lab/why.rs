@@ -7,8 +7,11 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::super::{InCampaign, lore::reason_in_words};
-use ai::prompt::{LoreDecision, LoreReason, lore::finds, preview::Preview};
-use base::error::Result;
+use ai::prompt::{LoreDecision, LoreReason, preview::Preview};
+use base::{
+    error::Result,
+    fold::{fold, occurs},
+};
 use edge::http::{paging::Page, resource};
 use world::lore::{
     LoreEntries, LoreFilter,
@@ -98,7 +101,7 @@ pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -
     far.truncate(ENTRIES_SHOWN);
     let ids: Vec<Uuid> = near.iter().chain(&far).map(|entry| entry.id).collect();
     let mut waking = overview::waking(&at.read().await?, &ids).await?;
-    let action = action.to_lowercase();
+    let action = fold(action);
     let mut entries = |list: Vec<LoreDecision>| list.into_iter().map(|e| entry(e, &mut waking, &action)).collect();
     Ok(View {
         cache: preview.cache,
@@ -165,7 +168,7 @@ async fn search_entries(at: &InCampaign, lore: Vec<LoreDecision>, find: &str) ->
 
 fn entry(decision: LoreDecision, waking: &mut HashMap<Uuid, Waking>, action: &str) -> ExplainedEntry {
     let marked = |key: String| {
-        let is_found = finds(action, key.trim().to_lowercase().as_str());
+        let is_found = occurs(action, &fold(key.trim()));
         (key, is_found)
     };
     let (title, keys, further) = match waking.remove(&decision.id) {

@@ -104,6 +104,19 @@ impl Parser<'_> {
                 return Err(Fault::new(FormulaErrorKind::Modifier, at, "`ms` must be the last modifier of a term")
                     .hint("Write the other modifiers before it: 2d20khms>=12."));
             }
+            let before = self.program.modifiers.get(first..).unwrap_or_default();
+            if matches!(name, Name::Explode | Name::ExplodeOnce) && before.iter().any(|m| m.name == Name::CountSuccess)
+            {
+                let (later, name) = (Name::CountSuccess.text(), name.text());
+                return Err(Fault::new(
+                    FormulaErrorKind::Modifier,
+                    at,
+                    format!("`{name}` must stand before `{later}`"),
+                )
+                .hint(format!(
+                    "Write `{name}` first, so that the dice it adds are counted too: 5d10{name}{later}>=8."
+                )));
+            }
             self.at += length;
             let modifier = self.modifier(name, at, carries)?;
             if kind.is_none() && matches!(name, Name::CountSuccess | Name::CountFailure) && modifier.operand.is_none() {

@@ -3,7 +3,12 @@
 use super::Work;
 use crate::{
     dice::Dice,
-    encounter::{Action, Event, Participant, Refusal, Stance, Until, limits, setup::rolled},
+    encounter::{
+        Action, Event, Participant, Refusal, Stance, Until,
+        fold::{Moment, lasts_through_the_turn},
+        limits,
+        setup::rolled,
+    },
     resolve::{Circumstances, SavingThrowArgs, StateChange, resolve_death_save, resolve_saving_throw},
     sheet::Life,
     srd::same,
@@ -82,7 +87,7 @@ impl Work {
             removed.collect::<Vec<_>>()
         };
         let over: Vec<_> = self.state.participants().iter().flat_map(over).collect();
-        for change in over {
+        for change in over.into_iter().chain(self.run_out(Moment::Start, id)) {
             self.push(Event::Changed { by: None, change });
         }
         if first { Ok(()) } else { self.caught(id, &mut Vec::new(), dice) }
@@ -106,19 +111,40 @@ impl Work {
             self.land(None, &effects, dice)?;
         }
         self.push(Event::TurnEnded { participant: id.to_owned() });
-        let Some(it) = self.state.participant(id) else { return Ok(()) };
-        let over = |rounds: Option<i32>| rounds.is_some_and(|rounds| rounds <= 0);
-        let creature = || id.to_owned();
-        let conditions = it.creature.conditions.iter().filter(|c| over(c.rounds_remaining));
-        let conditions =
-            conditions.map(|c| StateChange::RemoveCondition { creature: creature(), name: c.name.clone() });
-        let effects = it.creature.effects.iter().filter(|e| over(e.rounds_remaining));
-        let effects = effects.map(|e| StateChange::RemoveEffect { creature: creature(), name: e.name.clone() });
-        let ended: Vec<_> = conditions.chain(effects).collect();
-        for change in ended {
+        for change in self.run_out(Moment::End, id) {
             self.push(Event::Changed { by: None, change });
         }
         Ok(())
+    }
+
+    /// Removes what has no round left at this moment of somebody's turn.
+    fn run_out(&self, moment: Moment, turn_of: &str) -> Vec<StateChange> {
+        let clock = self.state.clock();
+        let mut ended = Vec::new();
+        for it in self.state.participants() {
+            let creature = || it.id.clone();
+            let is_over = |source: Option<&str>, rounds: Option<i32>, when: Moment| {
+                let (moment, counts_of) = (when, clock.counts(&it.id, source));
+                rounds.is_some_and(|rounds| rounds <= 0) && counts_of == (moment, turn_of)
+            };
+            let conditions = it.creature.conditions.iter();
+            let conditions = conditions.filter(|c| is_over(c.source.as_deref(), c.rounds_remaining, moment));
+            ended.extend(
+                conditions.map(|c| StateChange::RemoveCondition { creature: creature(), name: c.name.clone() }),
+            );
+            let effects = it.creature.effects.iter().filter(|e| {
+                let through = lasts_through_the_turn(&e.name);
+                match moment {
+                    Moment::Start => !through && is_over(e.source.as_deref(), e.rounds_remaining, Moment::Start),
+                    Moment::End => {
+                        is_over(e.source.as_deref(), e.rounds_remaining, Moment::End)
+                            || (through && is_over(e.source.as_deref(), e.rounds_remaining, Moment::Start))
+                    }
+                }
+            });
+            ended.extend(effects.map(|e| StateChange::RemoveEffect { creature: creature(), name: e.name.clone() }));
+        }
+        ended
     }
 
     /// Makes a death saving throw. Only one is allowed per turn.

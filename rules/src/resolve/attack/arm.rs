@@ -52,14 +52,30 @@ impl Arm<'_> {
         self.magic > 0 || self.listed.iter().any(|p| holds(p, "magic"))
     }
 
+    /// Whether it is made of a material, or covered with it: as its properties or its name say.
+    pub(crate) fn is_of(&self, material: &str) -> bool {
+        self.listed.iter().map(String::as_str).chain([self.name]).any(|text| holds(text, material))
+    }
+
+    /// Whether Great Weapon Fighting rerolls the weapon's damage dice (SRD 5.1, "Fighting Style").
+    pub(crate) fn is_great(&self, actor: &Creature) -> bool {
+        let is_two_handed = self.two_handed && self.is_weapon && !self.ranged && !self.ranged_weapon;
+        is_two_handed && actor.has_style("Great Weapon Fighting")
+    }
+
     /// Whether it uses Strength.
     pub(crate) fn is_strength(&self) -> bool {
         self.ability == Some(Ability::Strength)
     }
 }
 
+/// What a weapon is made of, or that it is magical. Such marks stand beside the properties of a weapon of the SRD, and do not replace
+/// them as a list of properties does.
+const MARKS: [&str; 5] = ["adamantine", "cold iron", "magic", "mithral", "silver"];
+
 fn has(listed: &[String], base: Option<&WeaponRule>, property: &str) -> bool {
-    if listed.is_empty() {
+    let is_mark = |listed: &String| MARKS.iter().any(|mark| holds(listed, mark));
+    if listed.iter().all(is_mark) {
         return base.is_some_and(|b| b.has(property));
     }
     listed.iter().any(|p| {

@@ -82,6 +82,7 @@ impl Extra {
         let mut add = |label: &'static str, count| {
             let mut row = Row::dice(label, count, faces, strike.arm.damage_type.clone());
             row.only_once = true;
+            row.rerolls_low = strike.arm.is_great(strike.actor);
             self.applied(row);
         };
         let brutal = brutal_critical_dice(strike.actor.feature_level(Class::Barbarian));

@@ -155,6 +155,8 @@ fn strike_home(
     let mut blow = DamageArgs {
         parts: rows::parts(&damage.breakdown),
         magical: arm.is_magical(),
+        silvered: arm.is_of("silver"),
+        adamantine: arm.is_of("adamantine"),
         critical: crit,
         knock_out: context.knock_out && !arm.ranged,
         underwater: context.underwater,
@@ -188,8 +190,7 @@ fn own_row(actor: &Creature, arm: &Arm<'_>, off_hand: bool, reasons: &mut Vec<Te
         }
     }
     row.flat = row.flat.saturating_add(ability).saturating_add(arm.magic);
-    if arm.two_handed && arm.is_weapon && !arm.ranged && !arm.ranged_weapon && actor.has_style("Great Weapon Fighting")
-    {
+    if arm.is_great(actor) {
         row.rerolls_low = true;
         reasons.push("applied: Great Weapon Fighting".into());
     }

@@ -149,6 +149,8 @@ impl Format {
     #[must_use]
     pub fn to_world_info(self, source: &Members) -> Members {
         match self {
+            // Some programs write the entries of one format into the frame of another.
+            Format::SillyTavern if CARDS_OWN.iter().any(|name| source.contains_key(*name)) => of_character_book(source),
             Format::SillyTavern => source.clone(),
             Format::CharacterBook => of_character_book(source),
             Format::Agnai => object(json!({
@@ -218,34 +220,56 @@ pub const EXTENSIONS: &[(&str, &str)] = &[
     ("ignore_budget", "ignoreBudget"),
 ];
 
-/// Converts an entry of a card's book to SillyTavern's format. Extensions that have no name there stay under
-/// `extensions`.
+/// Members that only entries of a card's book have.
+const CARDS_OWN: [&str; 4] = ["keys", "secondary_keys", "insertion_order", "enabled"];
+
+/// Converts an entry of a card's book to SillyTavern's format. It may have members of both formats; those of cards count first, and
+/// keys add up. Extensions that have no name there stay under `extensions`.
 fn of_character_book(source: &Members) -> Members {
     let mut entry = Members::new();
     let mut foreign = Members::new();
     for (name, value) in source {
-        let name = match name.as_str() {
-            "keys" => "key",
-            "secondary_keys" => "keysecondary",
-            "insertion_order" => "order",
-            "case_sensitive" => "caseSensitive",
-            "id" => "uid",
-            "enabled" | "extensions" | "position" | "name" | "comment" | "use_regex" => continue,
-            name => name,
+        let (name, is_own) = match name.as_str() {
+            "insertion_order" => ("order", true),
+            "case_sensitive" => ("caseSensitive", true),
+            "id" => ("uid", true),
+            "keys" | "key" | "secondary_keys" | "keysecondary" | "enabled" | "extensions" | "position" | "name"
+            | "comment" | "use_regex" => continue,
+            name => (name, false),
         };
-        entry.insert(name.to_owned(), value.clone());
+        if is_own || !entry.contains_key(name) {
+            entry.insert(name.to_owned(), value.clone());
+        }
     }
+    let both = |names: [&str; 2]| -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for key in names.into_iter().flat_map(|name| list(source, name)) {
+            if !all.contains(&key) {
+                all.push(key);
+            }
+        }
+        all
+    };
+    let (keys, secondary) = (both(["keys", "key"]), both(["secondary_keys", "keysecondary"]));
     if source.get("use_regex") == Some(&Value::Bool(true)) {
-        let keys: Vec<String> = list(source, "keys").into_iter().map(as_expression).collect();
+        let keys: Vec<String> = keys.into_iter().map(as_expression).collect();
+        entry.insert("key".to_owned(), json!(keys));
+    } else {
         entry.insert("key".to_owned(), json!(keys));
     }
-    entry.insert("disable".to_owned(), Value::Bool(source.get("enabled") == Some(&Value::Bool(false))));
+    entry.insert("keysecondary".to_owned(), json!(secondary));
+    let is_on =
+        source.get("enabled").and_then(Value::as_bool).unwrap_or(source.get("disable") != Some(&Value::Bool(true)));
+    entry.insert("disable".to_owned(), Value::Bool(!is_on));
     // If `selective` is absent, it is false.
     entry.insert("selective".to_owned(), Value::Bool(source.get("selective") == Some(&Value::Bool(true))));
     let title =
         Some(string(source, "comment")).filter(|t| !t.trim().is_empty()).unwrap_or_else(|| string(source, "name"));
     entry.insert("comment".to_owned(), title.into());
-    let position = i32::from(string(source, "position") == "after_char");
+    let position = match source.get("position") {
+        Some(Value::Number(number)) => number.clone(),
+        _ => i32::from(string(source, "position") == "after_char").into(),
+    };
     entry.insert("position".to_owned(), position.into());
     for (name, value) in source.get("extensions").and_then(Value::as_object).into_iter().flatten() {
         match EXTENSIONS.iter().find(|(theirs, _)| theirs == name) {
@@ -290,6 +314,7 @@ pub fn sort(value: Value) -> Result<(Format, Members, Vec<Members>)> {
         Some(Value::Object(_)) => Format::SillyTavern,
         Some(Value::Array(_)) if about.contains_key("lorebookVersion") => Format::NovelAi,
         Some(Value::Array(_)) if string(&about, "kind") == "memory" => Format::Agnai,
+        Some(Value::Array(items)) if items.iter().any(|e| e.get("keywords").is_some()) => Format::Agnai,
         Some(Value::Array(items)) if items.iter().any(|e| e.get("key").is_some()) => Format::SillyTavern,
         Some(Value::Array(_)) => Format::CharacterBook,
         _ => return Err(no_book()),

@@ -56,7 +56,7 @@ pub struct Card {
 /// `bad_request` for invalid JSON, `validation_failed` for an invalid card.
 pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
     if png::is_png(bytes) {
-        let card = in_picture(bytes)?;
+        let card = in_picture(bytes, losses)?;
         losses.dropped("picture", "the picture itself is not kept; an exported card has a different one");
         return of_value(json::file(&card)?, losses);
     }
@@ -72,13 +72,24 @@ pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
 }
 
 /// Extracts the card's JSON from a picture, preferring `ccv3` over `chara`.
-fn in_picture(bytes: &[u8]) -> Result<Vec<u8>> {
+fn in_picture(bytes: &[u8], losses: &mut Losses) -> Result<Vec<u8>> {
     let is_card = |name: &str| ["ccv3", "chara"].iter().any(|card| name.eq_ignore_ascii_case(card));
     let texts = png::texts(bytes, is_card)?;
-    let named = |name: &str| texts.iter().find(|(keyword, _)| keyword.eq_ignore_ascii_case(name));
+    let named = |name: &str| texts.sound.iter().find(|(keyword, _)| keyword.eq_ignore_ascii_case(name));
     let (keyword, value) = named("ccv3").or_else(|| named("chara")).ok_or_else(|| {
-        Error::invalid("", "invalid_file", "This picture contains no card: it has no text chunk `chara` or `ccv3`.")
+        let why = if texts.has_damaged {
+            "The card in this picture is damaged: the checksum of its text chunk is wrong."
+        } else {
+            "This picture contains no card: it has no text chunk `chara` or `ccv3`."
+        };
+        Error::invalid("", "invalid_file", why)
     })?;
+    if texts.has_damaged {
+        losses.approximated("picture", "", "the checksum of one of its two cards is wrong, so the other one was read");
+    }
+    if texts.is_damaged_elsewhere {
+        losses.approximated("picture", "", "the checksum of a part that is not the card is wrong");
+    }
     decode(value).ok_or_else(|| {
         Error::invalid("", "invalid_file", format!("The text chunk `{keyword}` of this picture is not base64."))
     })
@@ -110,15 +121,18 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
         ("chara_card_v3", Some(Value::Object(data))) => ("character_card_v3", At("/data"), data),
         ("chara_card_v2", Some(Value::Object(data))) => ("character_card_v2", At("/data"), data),
         ("", None) => {
-            let is_card =
-                ["description", "personality", "first_mes", "char_persona"].iter().any(|k| top.contains_key(*k));
-            if !is_card {
+            let is_card = ["description", "personality", "first_mes"].into_iter().chain(OLDER.map(|(older, _)| older));
+            if !is_card.into_iter().any(|name| top.contains_key(name)) {
                 return Err(no_card());
             }
-            ("character_card_v1", At(""), std::mem::take(&mut top))
+            let mut data = std::mem::take(&mut top);
+            modernize(&mut data, losses);
+            ("character_card_v1", At(""), data)
         }
         _ => return Err(no_card()),
     };
+    // Some programs write null for what is not there.
+    data.retain(|_, value| !value.is_null());
     if format == "character_card_v3" && string(&top, "spec_version").parse().is_ok_and(|v: f64| v > 3.0) {
         losses.approximated("/spec_version", "", "the card has a newer version and was read as 3.0");
     }
@@ -142,6 +156,8 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
     tell(&data, at, losses);
     let mut npc = npc_of(&data, Some((at, losses)));
     let id = book::id_of(&ours);
+    // A card that came from elsewhere, went out as V3 and comes back is still what it was.
+    let first_format = FORMATS.into_iter().find(|name| *name == string(&ours, "format"));
     let owners = ours.get("owners").and_then(Value::as_array).into_iter().flatten();
     let owners = owners.filter_map(Value::as_str).take(50).map(ToOwned::to_owned).collect();
     for (member, value) in ours.into_iter().filter(|(member, _)| OURS.contains(&member.as_str()) || member == "slug") {
@@ -164,12 +180,39 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
     if is_ours {
         data.retain(|_, value| is_filled(value));
     }
-    let kept = keep(format, data, top, about, &npc, at, losses);
+    let kept = keep(first_format.unwrap_or(format), data, top, about, &npc, at, losses);
     let says = |name: &str| kept.get(name).and_then(Value::as_object).is_some_and(|part| part.values().any(is_filled));
     if !is_ours || says("data") || says("book") || says("beside") {
         npc.insert("extensions".to_owned(), json!({ "character_card": kept }));
     }
     Ok(Card { format, npc, at_first, key, id, owners, book })
+}
+
+const FORMATS: [&str; 3] = ["character_card_v1", "character_card_v2", "character_card_v3"];
+
+/// Members of cards from before V1 (Pygmalion, Text Generation), and what V1 calls them.
+const OLDER: [(&str, &str); 7] = [
+    ("char_name", "name"),
+    ("char_persona", "personality"),
+    ("char_greeting", "first_mes"),
+    ("world_scenario", "scenario"),
+    ("example_dialogue", "mes_example"),
+    ("context", "description"),
+    ("greeting", "first_mes"),
+];
+
+/// Renames older members to V1's. If a card has both, V1's counts.
+fn modernize(data: &mut Members, losses: &mut Losses) {
+    for (older, name) in OLDER {
+        if !is_filled(data.get(name).unwrap_or(&Value::Null))
+            && let Some(value) = data.remove(older)
+        {
+            losses.mapped(&format!("/{older}"), name, "");
+            data.insert(name.to_owned(), value);
+        } else if data.get(older) == data.get(name) {
+            data.remove(older);
+        }
+    }
 }
 
 fn slug(name: &str) -> String {
@@ -349,6 +392,8 @@ pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
         data.remove("mes_example");
     }
     speech::put(npc, &mut data);
+    // A card that was imported by an older version may have kept nulls, and other programs write other types.
+    data.retain(|_, value| !value.is_null());
     for name in [
         "scenario",
         "first_mes",
@@ -359,18 +404,28 @@ pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
         "creator",
         "character_version",
     ] {
-        data.entry(name).or_insert_with(|| "".into());
+        let text = match data.get(name) {
+            Some(Value::String(_)) => continue,
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        data.insert(name.to_owned(), text.into());
     }
     for name in ["alternate_greetings", "tags", "group_only_greetings"] {
-        data.entry(name).or_insert_with(|| json!([]));
+        let texts = json!(text::list(&data, name));
+        data.insert(name.to_owned(), texts);
+    }
+    if !data.get("extensions").is_some_and(Value::is_object) {
+        data.insert("extensions".to_owned(), json!({}));
     }
     let mut ours: Members =
         OURS.iter().filter_map(|name| Some(((*name).to_owned(), npc.get(*name)?.clone()))).collect();
     ours.retain(|_, value| !value.is_null());
     ours.insert("slug".to_owned(), string(npc, "slug").into());
+    ours.extend(kept.and_then(|kept| kept.get("format")).map(|format| ("format".to_owned(), format.clone())));
     ours.extend(npc.get("id").map(|id| ("id".to_owned(), id.clone())));
     ours.insert("owners".to_owned(), json!(owners));
-    if let Some(extensions) = data.entry("extensions").or_insert_with(|| json!({})).as_object_mut() {
+    if let Some(Value::Object(extensions)) = data.get_mut("extensions") {
         extensions.insert("tavernkeep".to_owned(), ours.into());
     }
     if !lore.is_empty() {

@@ -150,6 +150,9 @@ pub(super) fn put(npc: &Members, data: &mut Members) {
     let note = [npc.get("authors_note"), pending.and_then(|pending| pending.get("authors_note"))];
     let note = note.into_iter().flatten().find_map(Value::as_object).cloned();
     let extensions = data.entry("extensions").or_insert_with(|| json!({}));
+    if !extensions.is_object() {
+        *extensions = json!({});
+    }
     if let (Some(note), Some(extensions)) = (note, extensions.as_object_mut()) {
         let kept = extensions.entry(DEPTH_PROMPT).or_insert_with(|| json!({ "role": "system" }));
         if let Some(kept) = kept.as_object_mut() {

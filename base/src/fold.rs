@@ -1,0 +1,68 @@
+//! The form in which texts are compared and searched: how people type them makes no difference.
+
+use unicode_normalization::UnicodeNormalization;
+
+/// A text without differences of case, of composition (Unicode's NFKC) and of typography: curly apostrophes and quotation marks are
+/// straight, all dashes are hyphens, and marks that nobody sees are gone. `ß` is `ss`, a final sigma is a sigma, `İ` is `i`.
+///
+/// ASCII only changes its case. Folding twice changes nothing.
+#[must_use]
+pub fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let plain = |c: char| match c {
+        '\u{2018}' | '\u{2019}' | '\u{201b}' | '\u{2bc}' | '\u{2032}' | '\u{b4}' => '\'',
+        '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{ab}' | '\u{bb}' => '"',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        c => c,
+    };
+    let mut folded = String::with_capacity(text.len());
+    for c in text.chars().map(plain).filter(|c| !is_unseen(*c)).nfkc().map(plain).flat_map(char::to_lowercase) {
+        match c {
+            'ß' => folded.push_str("ss"),
+            'ς' => folded.push('σ'),
+            // The dot over a lower-case i is a part of it.
+            '\u{307}' if folded.ends_with('i') => {}
+            c if is_unseen(c) => {}
+            c => folded.push(c),
+        }
+    }
+    // Lower case can have another composition.
+    folded.nfc().collect()
+}
+
+/// Hyphens that only show at the end of a line, joiners, marks of direction, variants of a form.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Whether words occur in a text, and not as a part of longer ones. Both must be folded.
+#[must_use]
+pub fn occurs(text: &str, words: &str) -> bool {
+    !words.is_empty() && text.match_indices(words).any(|(at, found)| is_word(text, at, at + found.len()))
+}
+
+/// Whether what stands at a place of a text is a word, and not a part of a longer one. Scripts without spaces have no such parts. In
+/// Korean, particles follow a word without a space.
+#[must_use]
+pub fn is_word(text: &str, start: usize, end: usize) -> bool {
+    let joined = |before: Option<char>, after: Option<char>| {
+        [before, after].into_iter().all(|c| c.is_some_and(|c| c.is_alphanumeric() && !is_unspaced(c)))
+    };
+    let (Some(before), Some(word), Some(after)) = (text.get(..start), text.get(start..end), text.get(end..)) else {
+        return false;
+    };
+    let next = after.chars().next().filter(|c| !is_hangul(*c));
+    !joined(before.chars().next_back(), word.chars().next()) && !joined(word.chars().next_back(), next)
+}
+
+/// Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
+        | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+fn is_hangul(c: char) -> bool {
+    matches!(c, '\u{1100}'..='\u{11ff}' | '\u{3130}'..='\u{318f}' | '\u{ac00}'..='\u{d7ff}')
+}
