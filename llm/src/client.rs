@@ -187,9 +187,15 @@ impl LlmClient {
                     habits = more;
                 }
                 (Ok(completion), _) => {
-                    if made > 0 || (completion.begins_in_thought && !habits.begins_in_thought) {
-                        habits.begins_in_thought |= completion.begins_in_thought;
-                        self.0.known.remember(origin, habits);
+                    let has_text = completion.begins_in_thought || !completion.text.is_empty();
+                    let was_held_back = has_text && (completion.begins_in_thought || habits.begins_in_thought());
+                    if made > 0 || was_held_back {
+                        self.0.known.learn(origin, |known| {
+                            known.refuse_as(&habits);
+                            if was_held_back {
+                                known.hear(completion.begins_in_thought);
+                            }
+                        });
                     }
                     return Ok(Completion { attempts: completion.attempts + made, ..completion });
                 }
@@ -231,7 +237,7 @@ impl LlmClient {
             secret: endpoint.key().cloned(),
             sink: payload.request.sink.cloned(),
             offers_tools: payload.request.tools.is_some(),
-            begins_in_thought: payload.habits.begins_in_thought,
+            begins_in_thought: payload.habits.begins_in_thought(),
             slot: Mutex::default(),
             refusal: Mutex::default(),
         })

@@ -229,6 +229,10 @@ pub(super) fn with_ids(mut calls: Vec<WireToolCall>) -> Vec<WireToolCall> {
 
 /// Members of an object that its endpoint may want back.
 pub(super) fn echo_of(object: &RawValue, echo: &mut Echo) {
+    // Most pieces of a stream have none, and each is read here.
+    if !Echo::wants(object.get()) {
+        return;
+    }
     let Some(members) = read::<BTreeMap<Lossy, &RawValue>>(object) else { return };
     for (Lossy(name), value) in members {
         if let Some(value) = read(value).filter(|_| Echo::wants(&name)) {

@@ -58,9 +58,9 @@ impl Echo {
         self.members.keys().map(String::as_str)
     }
 
-    /// Whether endpoints want a member of this name back.
-    pub(super) fn wants(name: &str) -> bool {
-        WORDS.iter().any(|word| name.contains(word))
+    /// Whether endpoints want a member of this name back, or an object of this JSON may have such a member.
+    pub(super) fn wants(text: &str) -> bool {
+        WORDS.iter().any(|word| text.contains(word))
     }
 
     /// Adds a member of a message or call, or of a piece of one. Pieces of text and of lists are joined.

@@ -12,18 +12,37 @@ use super::echo::Origin;
 /// The most endpoints and models that are remembered.
 const REMEMBERED_MAX: usize = 4_096;
 
+/// After so many replies in a row that did not begin within a thought, replies are no longer held back.
+const HELD_BACK: u8 = 10;
+
 /// What is known of an endpoint and model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Habits {
     refused: BTreeSet<String>,
-    /// Whether replies begin within a thought.
-    pub(super) begins_in_thought: bool,
+    /// How many further replies are held back in case they begin within a thought.
+    held_back: u8,
 }
 
 impl Habits {
     /// Whether the endpoint refuses a member.
     pub(super) fn refuses(&self, member: &str) -> bool {
         self.refused.contains(member)
+    }
+
+    /// Whether replies may begin within a thought.
+    pub(super) fn begins_in_thought(&self) -> bool {
+        self.held_back > 0
+    }
+
+    /// Learns from a reply that has a text. Somebody may have talked a model into writing the end of a thought, so it is forgotten after
+    /// some replies without one.
+    pub(super) fn hear(&mut self, began_in_thought: bool) {
+        self.held_back = if began_in_thought { HELD_BACK } else { self.held_back.saturating_sub(1) };
+    }
+
+    /// Learns that the endpoint refuses what another try left out.
+    pub(super) fn refuse_as(&mut self, other: &Self) {
+        self.refused.extend(other.refused.iter().cloned());
     }
 
     /// The same of an endpoint that refuses some members more.
@@ -53,14 +72,14 @@ impl Known {
         self.lock().remove(&origin);
     }
 
-    /// Remembers the habits of an endpoint. If there are too many endpoints, those of another are forgotten, and learned once more.
-    pub(super) fn remember(&self, origin: Origin, habits: Habits) {
+    /// Learns of an endpoint. If there are too many endpoints, another is forgotten, and learned once more.
+    pub(super) fn learn(&self, origin: Origin, learn: impl FnOnce(&mut Habits)) {
         let mut known = self.lock();
         if known.len() >= REMEMBERED_MAX && !known.contains_key(&origin) {
             let other = known.keys().next().copied();
             other.and_then(|other| known.remove(&other));
         }
-        known.insert(origin, habits);
+        learn(known.entry(origin).or_default());
     }
 }
 

@@ -1,5 +1,11 @@
 //! What a model writes beside its speech: thoughts, and calls in a notation of its own.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use llm::{CancellationToken, ChatRequest, LlmClient, LlmSettings, Message, Role, Sink};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -82,9 +88,31 @@ async fn a_thought_without_a_beginning_is_told_at_most_once() {
     // The last of several ends counts.
     endpoint.follow(vec![replies(json!({ "content": "One.</think>Two.</think>Welcome, traveller." }), "stop")]);
     assert_eq!(answered(&world).await.as_deref(), Ok("Welcome, traveller."));
+    // Somebody may have talked the model into it. After ten replies without such a thought, pieces are told as they come again.
     endpoint.follow(vec![replies(json!({ "content": "Aye." }), "stop")]);
-    answered(&world).await.unwrap();
+    for _ in 0..9 {
+        answered(&world).await.unwrap();
+    }
     assert!(!endpoint.seen().concat().contains("stranger"));
+    let client = LlmClient::new(LlmSettings::default()).unwrap();
+    let pieces = Act::Raw((stream(&[says("Sit "), says("down.")]) + &chunk(json!({}), json!("stop"))).into());
+    endpoint.follow(vec![replies(json!({ "content": "One.</think>Two." }), "stop"), pieces]);
+    let heard = async || {
+        let told = Arc::new(AtomicUsize::new(0));
+        let count = told.clone();
+        let sink = Sink::new(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let messages = [Message::text(Role::User, "Hello")];
+        let request = ChatRequest { messages: &messages, sink: Some(&sink), ..ChatRequest::default() };
+        client.complete(&endpoint.endpoint(), &request, &CancellationToken::new()).await.unwrap();
+        told.load(Ordering::Relaxed)
+    };
+    heard().await;
+    for _ in 0..10 {
+        assert_eq!(heard().await, 1, "all at once, at its end");
+    }
+    assert_eq!(heard().await, 2);
 }
 
 proptest! {

@@ -32,7 +32,7 @@ pub fn messages(
     transcript: &Transcript,
     turn: Arc<str>,
 ) -> Vec<Message> {
-    let plain = |role, content| Message::pieces(role, content);
+    let plain = Message::pieces;
     let mut texts = texts.into_iter();
     let mut messages = Vec::with_capacity(2 * transcript.exchanges.len() + 2);
     messages.push(plain(Role::System, texts.by_ref().take(rules).filter(|text| !text.is_empty()).collect()));

@@ -11,7 +11,6 @@ use super::{
     scope::LoreScope,
     transcript::Transcript,
 };
-
 use base::fold::fold;
 
 /// The most exchanges of a conversation that are searched for keywords.

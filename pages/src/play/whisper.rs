@@ -19,6 +19,8 @@ use world::{
 const COMMANDS: [&str; 2] = ["/whisper", "/w"];
 /// The names for the game master.
 const MASTERS: [&str; 4] = ["gm", "dm", "game master", "the game master"];
+/// The most colons and commas in a word at which a name may end.
+const MARKS_TRIED: usize = 8;
 /// The most names that an error lists.
 const NAMED_MAX: usize = 20;
 
@@ -75,9 +77,14 @@ fn behind<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         let (said, rest) = quoted.split_once('"')?;
         return (fold(said.trim()) == wanted).then(|| rest.trim_start_matches(':').trim());
     }
-    // A name that is typed otherwise can have another length.
-    let ends = text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= 4 * name.len());
-    let (_, rest) = ends.filter_map(|end| text.split_at_checked(end)).find(|(head, _)| fold(head) == wanted)?;
+    // A name that is typed otherwise can have another length, but it has as many words.
+    let mut was_space = true;
+    let starts =
+        text.char_indices().filter(|(_, c)| std::mem::replace(&mut was_space, c.is_whitespace()) && !was_space);
+    let (begin, _) = { starts }.nth(name.split_whitespace().count().checked_sub(1)?)?;
+    let last = text.get(begin..)?.split(char::is_whitespace).next()?;
+    let marks = last.match_indices([':', ',']).map(|(at, _)| at).take(MARKS_TRIED).chain([last.len()]);
+    let (_, rest) = marks.filter_map(|at| text.split_at_checked(begin + at)).find(|(head, _)| fold(head) == wanted)?;
     let ends = rest.is_empty() || rest.starts_with(|c: char| c.is_whitespace() || matches!(c, ':' | ','));
     ends.then(|| rest.trim_start_matches([':', ',']).trim())
 }

@@ -95,8 +95,10 @@ fn serialize_definitions(fights: bool) -> Option<Box<RawValue>> {
 
 /// A model's proposed arguments, as it meant them, without those that it may not decide.
 pub(super) fn proposed(name: &str, fights: bool, mut arguments: Value) -> Value {
-    if let Some((_, schema)) = tools(fights).find(|(tool, _)| tool.name == name) {
-        as_meant(&schema, &mut arguments);
+    if fights && name == fight::TOOL {
+        as_meant(&fight::schema(), &mut arguments);
+    } else if let Some(tool) = tools::find(name) {
+        as_meant(tool.schema(), &mut arguments);
     }
     if let Some(members) = arguments.as_object_mut() {
         members.retain(|name, _| !SERVERS.contains(&name.as_str()));

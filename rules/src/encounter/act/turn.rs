@@ -123,9 +123,8 @@ impl Work {
         let mut ended = Vec::new();
         for it in self.state.participants() {
             let creature = || it.id.clone();
-            let is_over = |source: Option<&str>, rounds: Option<i32>, when: Moment| {
-                let (moment, counts_of) = (when, clock.counts(&it.id, source));
-                rounds.is_some_and(|rounds| rounds <= 0) && counts_of == (moment, turn_of)
+            let is_over = |source: Option<&str>, rounds: Option<i32>, at: Moment| {
+                rounds.is_some_and(|rounds| rounds <= 0) && clock.counts(&it.id, source) == (at, turn_of)
             };
             let conditions = it.creature.conditions.iter();
             let conditions = conditions.filter(|c| is_over(c.source.as_deref(), c.rounds_remaining, moment));

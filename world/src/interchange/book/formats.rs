@@ -241,23 +241,11 @@ fn of_character_book(source: &Members) -> Members {
             entry.insert(name.to_owned(), value.clone());
         }
     }
-    let both = |names: [&str; 2]| -> Vec<&str> {
-        let mut all: Vec<&str> = Vec::new();
-        for key in names.into_iter().flat_map(|name| list(source, name)) {
-            if !all.contains(&key) {
-                all.push(key);
-            }
-        }
-        all
-    };
-    let (keys, secondary) = (both(["keys", "key"]), both(["secondary_keys", "keysecondary"]));
-    if source.get("use_regex") == Some(&Value::Bool(true)) {
-        let keys: Vec<String> = keys.into_iter().map(as_expression).collect();
-        entry.insert("key".to_owned(), json!(keys));
-    } else {
-        entry.insert("key".to_owned(), json!(keys));
-    }
-    entry.insert("keysecondary".to_owned(), json!(secondary));
+    let both = |card, other| list(source, card).into_iter().chain(list(source, other));
+    let is_regex = source.get("use_regex") == Some(&Value::Bool(true));
+    let written = |key: &str| if is_regex { as_expression(key) } else { key.to_owned() };
+    entry.insert("key".to_owned(), both("keys", "key").map(written).collect());
+    entry.insert("keysecondary".to_owned(), both("secondary_keys", "keysecondary").collect());
     let is_on =
         source.get("enabled").and_then(Value::as_bool).unwrap_or(source.get("disable") != Some(&Value::Bool(true)));
     entry.insert("disable".to_owned(), Value::Bool(!is_on));
