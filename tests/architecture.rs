@@ -25,6 +25,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "request_id",
             "secrets",
             "stored",
+            "search",
             "threads",
             "tokens",
             "watched",

@@ -60,6 +60,7 @@ mod round_trips;
 mod rules;
 mod rules_turn;
 mod scenarios;
+mod search;
 mod security;
 mod sessions;
 mod silence;

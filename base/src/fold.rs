@@ -2,6 +2,17 @@
 
 use unicode_normalization::UnicodeNormalization;
 
+/// Characters that are typed in several ways, and the plain one for them.
+const PLAIN: [(&str, char); 3] = [
+    ("\u{2018}\u{2019}\u{201b}\u{2bc}\u{2032}\u{b4}", '\''),
+    ("\u{201c}\u{201d}\u{201e}\u{201f}\u{2033}\u{ab}\u{bb}", '"'),
+    ("\u{2010}\u{2011}\u{2012}\u{2013}\u{2014}\u{2015}\u{2212}", '-'),
+];
+
+/// Hyphens that only show at the end of a line, joiners, marks of direction, variants of a form.
+const UNSEEN: &str = "\u{ad}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{2060}\u{feff}\u{fe00}\u{fe01}\u{fe02}\u{fe03}\u{fe04}\u{fe05}\
+    \u{fe06}\u{fe07}\u{fe08}\u{fe09}\u{fe0a}\u{fe0b}\u{fe0c}\u{fe0d}\u{fe0e}\u{fe0f}";
+
 /// A text without differences of case, of composition (Unicode's NFKC) and of typography: curly apostrophes and quotation marks are
 /// straight, all dashes are hyphens, and marks that nobody sees are gone. `ß` is `ss`, a final sigma is a sigma, `İ` is `i`.
 ///
@@ -11,12 +22,6 @@ pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    let plain = |c: char| match c {
-        '\u{2018}' | '\u{2019}' | '\u{201b}' | '\u{2bc}' | '\u{2032}' | '\u{b4}' => '\'',
-        '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{ab}' | '\u{bb}' => '"',
-        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
-        c => c,
-    };
     let mut folded = String::with_capacity(text.len());
     for c in text.chars().map(plain).filter(|c| !is_unseen(*c)).nfkc().map(plain).flat_map(char::to_lowercase) {
         match c {
@@ -32,9 +37,35 @@ pub fn fold(text: &str) -> String {
     folded.nfc().collect()
 }
 
-/// Hyphens that only show at the end of a line, joiners, marks of direction, variants of a form.
+fn plain(c: char) -> char {
+    if c.is_ascii() {
+        return c;
+    }
+    PLAIN.into_iter().find(|(typed, _)| typed.contains(c)).map_or(c, |(_, plain)| plain)
+}
+
 fn is_unseen(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
+    !c.is_ascii() && UNSEEN.contains(c)
+}
+
+/// An SQL expression for what [`fold`] makes of a column, for short texts that are not stored in that form. How it changes the case of
+/// rare letters depends on the database.
+#[must_use]
+pub fn sql(column: &str) -> String {
+    let mut typed = String::new();
+    let mut plain = String::new();
+    for (all, one) in PLAIN {
+        typed.push_str(all);
+        plain.extend(all.chars().map(|_| one));
+    }
+    typed.push_str(UNSEEN);
+    let plain = plain.replace('\'', "''");
+    let typed = |text: &str| format!("translate({text}, '{typed}', '{plain}')");
+    let lower = format!("lower({})", typed(&format!("normalize({}, NFKC)", typed(column))));
+    format!(
+        "CASE WHEN octet_length({column}) = length({column}) THEN lower({column}) \
+         ELSE normalize(replace(replace(replace({lower}, 'ß', 'ss'), 'ς', 'σ'), 'i\u{307}', 'i'), NFC) END"
+    )
 }
 
 /// Whether words occur in a text, and not as a part of longer ones. Both must be folded.
@@ -61,6 +92,11 @@ pub fn is_word(text: &str, start: usize, end: usize) -> bool {
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Letters between which a word may begin or end without a space.
+pub(crate) fn is_dense(c: char) -> bool {
+    is_unspaced(c) || is_hangul(c)
 }
 
 fn is_hangul(c: char) -> bool {

@@ -8,6 +8,7 @@ pub mod json;
 pub mod metrics;
 pub mod rate;
 pub mod request_id;
+pub mod search;
 pub mod secrets;
 pub mod stored;
 pub mod threads;

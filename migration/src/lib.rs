@@ -48,6 +48,7 @@ pub mod m0031_own_models;
 mod m0032_instructions;
 mod m0033_alternatives;
 mod m0034_anchors;
+mod m0035_folded;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -91,6 +92,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0032_instructions::Migration),
             Box::new(m0033_alternatives::Migration),
             Box::new(m0034_anchors::Migration),
+            Box::new(m0035_folded::Migration),
         ]
     }
 }

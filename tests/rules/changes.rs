@@ -153,3 +153,29 @@ async fn an_npc_strikes_in_its_turn_and_an_undo_takes_it_back() {
     world.post(&format!("/turns/{}/undo", turn.id()), json!({})).await.expect(200);
     assert_eq!(row(&world, "/characters/shade").await["hp"], 33);
 }
+
+/// Models write whole numbers as text and with a decimal point. What is no whole number is refused, not rounded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_may_write_a_whole_number_in_other_ways() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = table(&tenant).await;
+    world.patch("/npcs/ogre", json!({ "available_tools": ["resolve_skill_check"] })).await.expect(200);
+    for (dc, understood) in [(json!("15"), true), (json!(15.0), true), (json!(15.5), false), (json!("15.5"), false)] {
+        let check = || Reply::tool("resolve_skill_check", json!({ "skill": "stealth", "dc": dc }));
+        server.model.set_script(Script::replies([check(), Reply::text("It listens.")]));
+        let turn = tenant.npc_turn("dungeon", "ogre", "shade", "I hide.").await.expect(200);
+        let call = &turn.body["tool_calls"][0];
+        let resolve = json!({ "player_id": "shade", "action": "I hide.", "dice": [12], "preview": true });
+        server.model.set_script(Script::always(check()));
+        let resolved = world.post("/rules/resolve", resolve).await;
+        if understood {
+            assert_eq!((&call["status"], &call["result"]["dc_or_ac"]), (&json!("succeeded"), &json!("15")), "{call}");
+            assert!(resolved.expect(200).text.contains(r#""dc_or_ac":"15""#));
+        } else {
+            assert_eq!(call["status"], "failed", "{call}");
+            assert!(call.to_string().contains("/dc"), "{call}");
+            assert!(!resolved.text.contains(r#""dc_or_ac":"1"#), "{}", resolved.text);
+        }
+    }
+}

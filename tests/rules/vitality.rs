@@ -27,6 +27,15 @@ async fn damage_and_healing_arrive() {
     assert_eq!(row(&world, "/characters/korga").await["hp"], 91);
     result(&world, "apply_healing", "vera", json!({ "target": "Korga", "amount": 50 }), &[]).await;
     assert_eq!(row(&world, "/characters/korga").await["hp"], 95);
+    // What only silver harms.
+    let wolf = json!({ "resistances": ["piercing from nonmagical attacks not made with silvered weapons"] });
+    world.patch("/npcs/ogre", json!({ "stats": wolf })).await.expect(200);
+    for (marks, taken) in [(json!({}), 5), (json!({ "adamantine": true }), 5), (json!({ "silvered": true }), 10)] {
+        let mut blow = json!({ "target": "ogre", "parts": [{ "amount": 10, "type": "piercing" }], "preview": true });
+        blow.as_object_mut().unwrap().extend(marks.as_object().unwrap().clone());
+        let shown = result(&world, "apply_damage", "npc:ogre", blow, &[]).await;
+        assert_eq!(shown["damage"]["taken"], taken, "{marks}");
+    }
     let both = json!({ "target": "Korga", "amount": 1, "formula": "1d4" });
     let both = roll(&world, "apply_healing", "vera", both, &[]).await.problem(422, "validation_failed");
     assert_eq!(both.pointers(), ["/arguments/amount"]);

@@ -187,7 +187,8 @@ pub async fn recent(tx: &TenantTx, campaign: Uuid, what: &str, one: Option<Uuid>
                     array_agg(left(coalesce(c ->> 'title', c ->> 'name', c ->> 'text', ''), 120) ORDER BY j.seq) AS labels, \
                     (array_agg(CASE j.op WHEN 'update' THEN ARRAY(SELECT k FROM jsonb_object_keys(j.after) AS k \
                          WHERE j.after -> k IS DISTINCT FROM j.before -> k \
-                           AND k NOT IN ('version', 'updated_at', 'search', 'tokens', 'associated_key') ORDER BY k)::text \
+                           AND k NOT IN ('version', 'updated_at', 'search', 'tokens', 'associated_key') \
+                           AND NOT starts_with(k, 'folded_') ORDER BY k)::text \
                          END ORDER BY j.seq))[1]::text[] AS columns \
              FROM journal j CROSS JOIN LATERAL (SELECT coalesce(j.after, j.before) AS c) row \
              WHERE j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq BETWEEN s.first_seq AND least(s.last_seq, s.first_seq + 2)) f ON true \

@@ -86,9 +86,15 @@ pub struct Changes {
 }
 
 /// Columns for internal bookkeeping, which are never shown outside.
-const HIDDEN: [&str; 10] = [
+const HIDDEN: [&str; 16] = [
     "tenant_id",
     "search",
+    "folded_text",
+    "folded_title",
+    "folded_content",
+    "folded_tags",
+    "folded_keys",
+    "folded_secondary_keys",
     "associated_key",
     "location_key",
     "prompt_text",

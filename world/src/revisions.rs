@@ -321,6 +321,7 @@ async fn restore_in<R: Resource>(place: &Place<'_>, x: &str, seq: i64, expected:
         return Err(Error::not_found(R::TABLE));
     }
     R::before_restore(place, &mut content).await?;
+    resource::fold_columns(&mut content, R::FOLDED);
     write_back(tx, R::TABLE, id, content, row.is_some()).await?;
     if row.is_none() && R::IS_ACTOR {
         memories_back(tx, campaign, id).await?;

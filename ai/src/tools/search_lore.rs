@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 
 use super::{ActorKind, ToolCx, ToolSpec, answers::LoreFound};
-use base::error::{Error, Result};
-use base::stored::{self, Columns};
+use base::{
+    error::{Error, Result},
+    search::Query,
+    stored::{self, Columns},
+};
 
 pub(super) struct SearchLore;
 
@@ -61,10 +64,11 @@ impl ToolSpec for SearchLore {
     }
 }
 
-async fn search(cx: &ToolCx<'_>, words: &str, limit: i64) -> Result<Vec<PgRow>> {
+async fn search(cx: &ToolCx<'_>, query: &str, limit: i64) -> Result<Vec<PgRow>> {
+    let Query { words, contains, lacks } = Query::of(query);
     Ok(sqlx::query(
         "SELECT slug, title, scope, associated_id, left(content, $5) AS content, length(content) > $5 AS is_cut, secret FROM lore \
-         WHERE tenant_id = $1 AND campaign_id = $2 AND id IN (SELECT search_lore($2, $3, 1000)) AND enabled \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND id IN (SELECT search_lore($2, $3, $7, $8, 1000)) AND enabled \
            AND (NOT secret OR $6) ORDER BY priority DESC, id LIMIT $4",
     )
     .bind(cx.work.tenant())
@@ -73,6 +77,8 @@ async fn search(cx: &ToolCx<'_>, words: &str, limit: i64) -> Result<Vec<PgRow>> 
     .bind(limit)
     .bind(CONTENT_CHARS)
     .bind(cx.reader.role != Role::Player)
+    .bind(contains)
+    .bind(lacks)
     .fetch_all(&mut *cx.tx().await?.connection().await)
     .await?)
 }

@@ -27,7 +27,7 @@ use edge::{
     caller::Caller,
     http::{
         Body, NoBody, Reply, budget,
-        paging::{Items, ListParams, Page, pattern},
+        paging::{Items, ListParams, Page, contains, pattern},
         resource::{Ref, campaign_id},
         validate,
     },
@@ -284,10 +284,11 @@ pub async fn list(
                 WHERE a.tenant_id = $1 AND a.campaign_id = $2 AND a.slug = $12)) AND ($5::uuid IS NULL OR player_id = $5) \
            AND ($6::text IS NULL OR status = $6) AND ($7::text IS NULL OR kind = $7) \
            AND ($8::timestamptz IS NULL OR coalesce(finished_at, created_at) >= $8) \
-           AND ($9::text IS NULL OR action ILIKE $9) \
+           AND {contains} \
            AND ($11::text IS NULL OR player_id = (SELECT c.id FROM character c \
                 WHERE c.tenant_id = $1 AND c.campaign_id = $2 AND c.slug = $11)) ORDER BY id {order} LIMIT $10",
-        trace::COLUMNS
+        trace::COLUMNS,
+        contains = contains(9, &["action"]),
     );
     let named = |name: &Option<String>| match name.as_deref().map(Ref::parse) {
         Some(Ref::Id(id)) => (Some(id), None),

@@ -16,7 +16,7 @@ use crate::{
         Reply,
         etag::Expected,
         idempotency::IdempotencyKey,
-        paging::{Items, NoFilter, Page, pattern},
+        paging::{Items, NoFilter, Page, contains, pattern},
         validate,
     },
     state::Edge,
@@ -126,8 +126,9 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<KeyView>
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let rows = sqlx::query(AssertSqlSafe(format!(
         "SELECT * FROM api_key WHERE tenant_id = $1 AND ($2::uuid IS NULL OR id {sign} $2) \
-         AND ($4::text IS NULL OR name ILIKE $4) AND ($5::timestamptz IS NULL OR updated_at >= $5) \
-         ORDER BY id {order} LIMIT $3"
+         AND {} AND ($5::timestamptz IS NULL OR updated_at >= $5) \
+         ORDER BY id {order} LIMIT $3",
+        contains(4, &["name"])
     )))
     .bind(tx.tenant())
     .bind(page.after.as_ref().map(|a| a.id))

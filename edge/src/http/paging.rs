@@ -17,6 +17,7 @@ use super::{budget, misfit};
 use base::{
     clock,
     error::{Code, Error, FieldError, Result},
+    fold::{self, fold},
 };
 
 /// Query parameters of every list.
@@ -233,10 +234,17 @@ pub fn read_filter<F: DeserializeOwned>(given: BTreeMap<String, String>) -> Resu
     })
 }
 
-/// The `ILIKE` pattern for texts that contain `q` literally.
+/// The pattern for [`contains`]: texts that contain `q`, however it is typed.
 #[must_use]
 pub fn pattern(q: &str) -> String {
-    format!("%{}%", q.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"))
+    format!("%{}%", fold(q).replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"))
+}
+
+/// An SQL condition that one of these columns contains what [`pattern`] wrote for the parameter `$n`. True if the parameter is null.
+#[must_use]
+pub fn contains(n: usize, columns: &[&str]) -> String {
+    let any: Vec<String> = columns.iter().map(|column| format!("{} LIKE ${n}", fold::sql(column))).collect();
+    format!("(${n}::text IS NULL OR {})", any.join(" OR "))
 }
 
 /// The error for a rejected query parameter. `rule` follows its name: "must be from 1 to 200".

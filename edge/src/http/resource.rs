@@ -12,7 +12,8 @@ mod write;
 pub use list::{find_page, list, paged, selected};
 pub use slugs::{free_slug, free_slug_in, scope_key, slug_of, slugs_for};
 pub use write::{
-    change, create, delete, insert, insert_columns, patch, plain_columns, remove, returning, update, write_columns,
+    change, create, delete, fold_columns, insert, insert_columns, patch, plain_columns, remove, returning, update,
+    write_columns,
 };
 
 use actix_web::{HttpRequest, HttpResponse};
@@ -105,6 +106,9 @@ pub trait Resource: Sized + 'static {
     const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &[];
     /// The database function that searches rows under row security. If there is none, the label is searched.
     const SEARCH: Option<&'static str> = None;
+
+    /// The columns with text or lists of texts that are stored folded as well, for searching ([`fold_columns`]).
+    const FOLDED: &'static [&'static str] = &[];
 
     /// The member that refers to actors by id or slug, and the kinds it may refer to.
     const NAMES_ACTORS: Option<(&'static str, &'static [&'static str])> = None;

@@ -21,7 +21,7 @@ use crate::{
         Reply, bounds, budget,
         etag::Expected,
         idempotency::IdempotencyKey,
-        paging::{Items, NoFilter, Page, pattern},
+        paging::{Items, NoFilter, Page, contains, pattern},
         patch as merge_patch,
         resource::slug_of,
         validate, write,
@@ -304,8 +304,9 @@ pub async fn list(app: &Edge, tx: &TenantTx, page: &Page<NoFilter>) -> Result<It
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let rows = sqlx::query(AssertSqlSafe(format!(
         "SELECT * FROM model_profile WHERE tenant_id = $1 AND ($2::uuid IS NULL OR id {sign} $2) \
-         AND ($4::text IS NULL OR name ILIKE $4 OR slug ILIKE $4) AND ($5::timestamptz IS NULL OR updated_at >= $5) \
-         ORDER BY id {order} LIMIT $3"
+         AND {} AND ($5::timestamptz IS NULL OR updated_at >= $5) \
+         ORDER BY id {order} LIMIT $3",
+        contains(4, &["name", "slug"])
     )))
     .bind(tx.tenant())
     .bind(page.after.as_ref().map(|a| a.id))

@@ -19,7 +19,7 @@ use crate::{
         Reply, bounds,
         etag::Expected,
         idempotency::IdempotencyKey,
-        paging::{Items, NoFilter, Page, pattern},
+        paging::{Items, NoFilter, Page, contains, pattern},
         patch as merge_patch, validate,
     },
     state::Edge,
@@ -130,8 +130,9 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<UserView
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let rows = sqlx::query(AssertSqlSafe(format!(
         "SELECT * FROM tenant_people(NULL, NULL) AS u WHERE ($1::uuid IS NULL OR id {sign} $1) \
-         AND ($3::text IS NULL OR email ILIKE $3 OR name ILIKE $3) AND ($4::timestamptz IS NULL OR updated_at >= $4) \
-         ORDER BY id {order} LIMIT $2"
+         AND {} AND ($4::timestamptz IS NULL OR updated_at >= $4) \
+         ORDER BY id {order} LIMIT $2",
+        contains(3, &["email", "name"])
     )))
     .bind(page.after.as_ref().map(|after| after.id))
     .bind(i64::try_from(page.limit + 1).unwrap_or(201))

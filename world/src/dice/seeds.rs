@@ -21,7 +21,7 @@ use base::{
     stored::Columns,
 };
 use db::tenancy::{self, Call, TenantTx};
-use edge::http::paging::{Items, NoFilter, Page, pattern};
+use edge::http::paging::{Items, NoFilter, Page, contains, pattern};
 
 /// A seed of a fair stream, as clients see it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -237,7 +237,8 @@ pub async fn list(tx: &TenantTx, campaign: Option<Uuid>, page: &Page<NoFilter>) 
     let sql = format!(
         "SELECT {COLUMNS} FROM dice_seed WHERE tenant_id = $1 AND campaign_id IS NOT DISTINCT FROM $2 \
            AND ($3::uuid IS NULL OR id {sign} $3) AND ($4::timestamptz IS NULL OR coalesce(revealed_at, created_at) >= $4) \
-           AND ($5::text IS NULL OR client_seed ILIKE $5) ORDER BY id {order} LIMIT $6"
+           AND {} ORDER BY id {order} LIMIT $6",
+        contains(5, &["client_seed"])
     );
     let rows = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())

@@ -137,6 +137,7 @@ impl Walk {
 const OURS: Treatment = Nothing("one of a fixed set of values");
 const RANDOM: Treatment = Nothing("random bits, or a hash of them");
 const SEARCH: Treatment = Nothing("generated from other columns, and again when they change");
+const FOLDED: Treatment = Nothing("emptied when the words of its column are replaced, and written again");
 const IDS: Treatment = Nothing("ids: numbers that name nobody once the row is gone");
 
 /// Every table with a column of text, JSON or bytes, in the order in which they are searched.
@@ -159,7 +160,7 @@ pub const TABLES: &[Table] = &[
     Table { name: "memory", walk: Some(walk(BY_ID, Scope::Campaign)
         .character(&["subject_id", "holder_id"], Then::Delete).user(&["author"], Then::Wipe(&["author"]))), columns: &[
         ("holder_type", OURS), ("subject_type", OURS), ("text", Text), ("source", OURS), ("search", SEARCH), ("extensions", Json),
-        ("external_ref", Ref),
+        ("external_ref", Ref), ("folded_text", FOLDED),
     ] },
     // The character's own row is deleted last.
     Table { name: "character", walk: Some(walk(BY_ID, Scope::Campaign)
@@ -191,6 +192,8 @@ pub const TABLES: &[Table] = &[
         ("slug", Slug), ("title", Text), ("scope", OURS), ("associated_id", Text), ("associated_key", Key), ("content", Text),
         ("tags", Json), ("known_by", Nothing("ids; the character's is taken out")), ("activation", OURS), ("keys", Json),
         ("secondary_keys", Json), ("logic", OURS), ("search", SEARCH), ("extensions", Json), ("external_ref", Ref),
+        ("folded_title", FOLDED), ("folded_content", FOLDED), ("folded_tags", FOLDED), ("folded_keys", FOLDED),
+        ("folded_secondary_keys", FOLDED),
     ] },
     Table { name: "scene", walk: Some(walk(BY_ID, Scope::Campaign)), columns: &[
         ("slug", Slug), ("name", Text), ("description", Text), ("location", Text), ("channel", Ref), ("grid", Json), ("tokens", Json),

@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-use sqlx::types::Json;
+use serde_json::{Map, Value};
+use sqlx::{AssertSqlSafe, types::Json};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -17,6 +17,7 @@ use db::{
     pool::Pool,
     tenancy::{Actor, TenantTx},
 };
+use edge::http::resource::fold_columns;
 
 /// The number of rows that one transaction looks at.
 const ROWS_MAX: i32 = 200;
@@ -86,7 +87,10 @@ async fn walk(
             return end_of_walk(tx, erasure, state.pass, state.changed).await;
         };
         let place = places::describe_table(table, walk, kind, &kept);
-        let portion = portion(tx, erasure, &place, seen).await?;
+        let portion = portion(tx, erasure, &place, seen.as_deref()).await?;
+        if portion.changed > 0 {
+            fold_again(tx, table, seen.as_deref(), portion.last.as_deref()).await?;
+        }
         looked += portion.looked + 1;
         seen = portion.last;
         at += i32::from(seen.is_none());
@@ -113,7 +117,7 @@ struct Portion {
     changed: i32,
 }
 
-async fn portion(tx: &TenantTx, erasure: Uuid, place: &Value, seen: Option<Vec<String>>) -> Result<Portion> {
+async fn portion(tx: &TenantTx, erasure: Uuid, place: &Value, seen: Option<&[String]>) -> Result<Portion> {
     let row = sqlx::query("SELECT * FROM erase_batch($1, $2, $3, $4)")
         .bind(erasure)
         .bind(Json(place))
@@ -122,6 +126,52 @@ async fn portion(tx: &TenantTx, erasure: Uuid, place: &Value, seen: Option<Vec<S
         .fetch_one(&mut *tx.connection().await)
         .await?;
     Ok(Portion { last: row.read("last")?, looked: row.read("looked")?, changed: row.read("changed")? })
+}
+
+/// Writes the folded forms again of texts in which words were replaced, for a batch of a table that has such forms. Two statements, or
+/// one if there are none.
+async fn fold_again(
+    tx: &TenantTx,
+    table: &places::Table,
+    after: Option<&[String]>,
+    through: Option<&[String]>,
+) -> Result<()> {
+    let searched: Vec<&str> = table.columns.iter().filter_map(|(name, _)| name.strip_prefix("folded_")).collect();
+    if searched.is_empty() {
+        return Ok(());
+    }
+    let table = table.name;
+    let of_each = |sql: fn(&str) -> String, between: &str| {
+        searched.iter().map(|name| sql(name)).collect::<Vec<_>>().join(between)
+    };
+    let sql = format!(
+        "SELECT jsonb_build_object('id', id, {}) AS columns FROM {table} WHERE tenant_id = $1 AND ($2::uuid IS NULL OR id > $2) \
+           AND ($3::uuid IS NULL OR id <= $3) AND ({}) ORDER BY id LIMIT {ROWS_MAX}",
+        of_each(|name| format!("'{name}', {name}"), ", "),
+        of_each(|name| format!("folded_{name} IS NULL AND octet_length({name}::text) <> length({name}::text)"), " OR "),
+    );
+    let id = |key: Option<&[String]>| key.and_then(|key| Uuid::try_parse(key.first()?).ok());
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(id(after))
+        .bind(id(through))
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let mut folded = Vec::with_capacity(rows.len());
+    for row in rows {
+        let Json(mut columns) = row.read::<Json<Map<String, Value>>>("columns")?;
+        fold_columns(&mut columns, &searched);
+        folded.push(columns);
+    }
+    if folded.is_empty() {
+        return Ok(());
+    }
+    let sql = format!(
+        "UPDATE {table} t SET {} FROM jsonb_populate_recordset(NULL::{table}, $1) r WHERE t.tenant_id = $2 AND t.id = r.id",
+        of_each(|name| format!("folded_{name} = r.folded_{name}"), ", "),
+    );
+    sqlx::query(AssertSqlSafe(sql)).bind(Json(folded)).bind(tx.tenant()).execute(&mut *tx.connection().await).await?;
+    Ok(())
 }
 
 async fn keep_place(tx: &TenantTx, erasure: Uuid, at: i32, seen: Option<&[String]>, changed: i32) -> Result<()> {

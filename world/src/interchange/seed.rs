@@ -15,7 +15,7 @@ use super::{
 use crate::{characters::Characters, lore::LoreEntries, memory, npcs::Npcs, owners::Owners};
 use base::{
     error::{Error, Result},
-    json,
+    json, search,
     stored::Columns,
 };
 use edge::http::{
@@ -469,7 +469,7 @@ async fn new_memories(place: &Place<'_>, all: &[Remembered<'_>]) -> Result<u32> 
         .filter(|(n, m)| !known.contains(n) && seen.insert((m.holder, m.player, m.text)))
         .map(|(_, m)| {
             json!({ "id": Uuid::now_v7(), "holder_type": m.holder_type, "holder_id": m.holder, "subject_id": m.player,
-                "text": m.text })
+                "text": m.text, "folded_text": search::stored(m.text) })
         })
         .collect();
     let count = u32::try_from(new.len()).unwrap_or(u32::MAX);
@@ -477,8 +477,8 @@ async fn new_memories(place: &Place<'_>, all: &[Remembered<'_>]) -> Result<u32> 
         return Ok(0);
     }
     sqlx::query(
-        "INSERT INTO memory (tenant_id, campaign_id, id, holder_type, holder_id, subject_id, text, source, author) \
-         SELECT $1, $2, id, holder_type, holder_id, subject_id, text, 'import', $3 \
+        "INSERT INTO memory (tenant_id, campaign_id, id, holder_type, holder_id, subject_id, text, folded_text, source, author) \
+         SELECT $1, $2, id, holder_type, holder_id, subject_id, text, folded_text, 'import', $3 \
          FROM jsonb_populate_recordset(NULL::memory, $4)",
     )
     .bind(tenant)

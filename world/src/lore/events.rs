@@ -11,6 +11,8 @@ use uuid::Uuid;
 use super::{LoreEntries, LoreInput};
 use base::{
     error::{Code, Error, Result},
+    fold::fold,
+    search,
     stored::Columns,
     tokens,
 };
@@ -36,13 +38,13 @@ pub struct Written {
 pub async fn before(tx: &TenantTx, owner: &owner::Model, title: &str) -> Result<Option<(Uuid, String)>> {
     let row = sqlx::query(
         "SELECT id, slug, ai_lock FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND scope = $3 AND associated_key = $4 \
-         AND lower(title) = lower($5) AND tags @> $6 ORDER BY ai_lock DESC, id LIMIT 1 FOR UPDATE",
+         AND title_key(title, folded_title) = link_key($5) AND tags @> $6 ORDER BY ai_lock DESC, id LIMIT 1 FOR UPDATE",
     )
     .bind(tx.tenant())
     .bind(owner.campaign_id.0)
     .bind(scope(owner.monitored_aspect).1)
     .bind(&owner.associated_key)
-    .bind(title)
+    .bind(fold(title))
     .bind(json!([TAG]))
     .fetch_optional(&mut *tx.connection().await)
     .await?;
@@ -69,12 +71,13 @@ pub async fn write(
     let tokens = i32::try_from(tokens::count_apart(content.to_owned()).await?).unwrap_or(i32::MAX);
     if let Some((id, slug)) = before {
         sqlx::query(
-            "UPDATE lore SET content = $3, tokens = $4, activation = 'always' WHERE tenant_id = $1 AND id = $2",
+            "UPDATE lore SET content = $3, folded_content = $5, tokens = $4, activation = 'always' WHERE tenant_id = $1 AND id = $2",
         )
         .bind(tx.tenant())
         .bind(id)
         .bind(content)
         .bind(tokens)
+        .bind(search::stored(content))
         .execute(&mut *tx.connection().await)
         .await?;
         return Ok(Written { lore: id, slug, is_rewritten: true });

@@ -1,11 +1,14 @@
 //! `[[links]]` in lore: what they refer to, which entries link to an entry, and updating links after a rename.
 //!
 //! A link is written `[[name]]` or `[[name|words]]`; in a table of Markdown the bar is `\|`. The name is a title or slug of lore, or the
-//! slug of a character, NPC or owner; case does not matter. If nothing has the name, and it has a `#`, the link is one to a part of
-//! the page whose name stands before it. `[[#part]]` is a part of the same page, and no link. A trigger records who links to what (`lore_link`), so imports, forks and undos
-//! do not need to care.
+//! slug of a character, NPC or owner; how it is typed does not matter ([`base::fold`]). If nothing has the name, and it has a `#`, the
+//! link is one to a part of the page whose name stands before it. `[[#part]]` is a part of the same page, and no link. A trigger
+//! records who links to what (`lore_link`), so imports, forks and undos do not need to care.
 
-use std::{collections::HashSet, sync::LazyLock};
+use std::{
+    collections::{BTreeSet, HashSet},
+    sync::LazyLock,
+};
 
 use actix_web::{get, post, web};
 use regex::Regex;
@@ -23,6 +26,7 @@ use super::{
 };
 use base::{
     error::{Problem, Result},
+    fold::fold,
     stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
@@ -96,6 +100,11 @@ pub fn find(text: &str) -> impl Iterator<Item = Found<'_>> {
     })
 }
 
+/// Names as the database compares them.
+fn folded(names: &[impl AsRef<str>]) -> Vec<String> {
+    names.iter().map(|name| fold(name.as_ref())).collect()
+}
+
 /// What the links of a text refer to, each name once. Takes one statement, or none for a text without links.
 ///
 /// # Errors
@@ -114,7 +123,7 @@ pub async fn resolve(tx: &TenantTx, caller: &Caller, campaign: Uuid, text: &str)
     )
     .bind(tx.tenant())
     .bind(campaign)
-    .bind(&names)
+    .bind(folded(&names))
     .bind(caller.sees_secrets())
     .fetch_all(&mut *tx.connection().await)
     .await?;
@@ -149,7 +158,7 @@ pub async fn backlinks(
     )
     .bind(tx.tenant())
     .bind(campaign)
-    .bind(names)
+    .bind(folded(names))
     .bind(caller.sees_secrets())
     .bind(rows_max)
     .fetch_all(&mut *tx.connection().await)
@@ -175,7 +184,7 @@ pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid, names: &[&st
     )
     .bind(tx.tenant())
     .bind(campaign)
-    .bind(names)
+    .bind(folded(names))
     .bind(caller.sees_secrets())
     .fetch_all(&mut *tx.connection().await)
     .await?;
@@ -235,6 +244,34 @@ fn name_in_links<'a>(title: &'a str, slug: &'a str) -> &'a str {
     if title.contains(['[', ']', '|', '#']) { slug } else { title }
 }
 
+/// About how many different spellings of a name are updated at once.
+const SPELLINGS_MAX: usize = 20;
+
+/// How the links in these entries write the name of a page. One statement.
+async fn spellings(tx: &TenantTx, entries: &[Uuid], page: &str) -> Result<BTreeSet<String>> {
+    let rows = sqlx::query(
+        "SELECT DISTINCT m[1] AS name FROM lore l, regexp_matches(l.content, '\\[\\[([^][|\\n]{1,200})', 'g') m \
+         WHERE l.tenant_id = $1 AND l.id = ANY ($2)",
+    )
+    .bind(tx.tenant())
+    .bind(entries)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let key = |name: &str| fold(name).split_whitespace().collect::<Vec<_>>().join(" ");
+    let wanted = key(page);
+    let mut spellings = BTreeSet::new();
+    for row in &rows {
+        let name = row.read::<&str>("name")?.trim_end_matches('\\');
+        let page = name.split('#').next().unwrap_or_default();
+        spellings
+            .extend([name, page].into_iter().filter(|name| key(name) == wanted).map(|name| name.trim().to_owned()));
+        if spellings.len() >= SPELLINGS_MAX {
+            break;
+        }
+    }
+    Ok(spellings)
+}
+
 /// Like [`mend`], in the caller's transaction.
 ///
 /// # Errors
@@ -243,12 +280,14 @@ pub async fn mend_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, x: &str, in
     validate::check(input)?;
     let entry = resource::find::<LoreEntries>(tx, caller, Some(&Ref::Id(campaign)), &Ref::parse(x)).await?;
     let (linking, _) = backlinks(tx, caller, campaign, &[&input.from], bulk::ENTRIES_MAX as i64).await?;
-    if linking.is_empty() {
+    let ids: Vec<Uuid> = linking.iter().map(|l| l.id).collect();
+    let spellings = spellings(tx, &ids, &input.from).await?;
+    if spellings.is_empty() {
         return Ok(BulkReport { dry_run: input.dry_run, ..BulkReport::default() });
     }
-    let words: Vec<String> = input.from.split_whitespace().map(regex::escape).collect();
+    let names: Vec<String> = spellings.iter().map(|name| regex::escape(name)).collect();
     let replace = Replace {
-        find: format!(r"\[\[\s*{}\s*((?:#[^\]\[|\n]*)?(?:\\?\|[^\]\[|\n]*)?)\]\]", words.join(r"\s+")),
+        find: format!(r"\[\[\s*(?:{})\s*((?:#[^\]\[|\n]*)?(?:\\?\|[^\]\[|\n]*)?)\]\]", names.join("|")),
         with: format!("[[{}${{1}}]]", name_in_links(&entry.title, &entry.slug).replace('$', "$$")),
         parts: vec![Part::Content],
         regex: true,
@@ -256,11 +295,11 @@ pub async fn mend_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, x: &str, in
         ignore_case: true,
     };
     let edit = BulkInput {
-        ids: Some(linking.iter().map(|l| l.id.to_string()).collect()),
+        ids: Some(ids.iter().map(Uuid::to_string).collect()),
         filter: None,
         changes: Changes { replace: Some(replace), ..Changes::default() },
         dry_run: input.dry_run,
         previewed: None,
     };
-    bulk::run(tx, caller, campaign, &edit).await
+    bulk::apply(tx, caller, campaign, &edit).await
 }

@@ -168,6 +168,7 @@ impl Resource for LoreEntries {
     const SORTS: &'static [SortKey] =
         &[SortKey::Created, SortKey::Updated, SortKey::Name, SortKey::Priority, SortKey::Tokens];
     const SEARCH: Option<&'static str> = Some("search_lore");
+    const FOLDED: &'static [&'static str] = &["title", "content", "tags", "keys", "secondary_keys"];
     const NAMES_ACTORS: Option<(&'static str, &'static [&'static str])> =
         Some(("known_by", &["npc", "owner", "character"]));
     type Entity = lore::Entity;

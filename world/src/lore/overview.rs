@@ -247,7 +247,7 @@ pub async fn duplicates(app: web::Data<Edge>, caller: Caller, path: web::Path<St
 /// Those of the database.
 pub async fn equals(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<Equals>> {
     let rows = sqlx::query(
-        "WITH mine AS (SELECT id, lower(title) AS name, hashtextextended(content, 0) AS hash FROM lore \
+        "WITH mine AS (SELECT id, title_key(title, folded_title) AS name, hashtextextended(content, 0) AS hash FROM lore \
              WHERE tenant_id = $1 AND campaign_id = $2 AND (NOT secret OR $3)), \
          found AS ( \
              (SELECT 'title' AS same, (array_agg(id ORDER BY id))[1:$5] AS ids, count(*) AS total FROM mine \

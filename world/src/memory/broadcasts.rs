@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use base::{
     error::{Problem, Result},
+    search::Query,
     stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
@@ -106,13 +107,14 @@ pub async fn page_of(
             _ => return Ok(Items { items: Vec::new(), next_cursor: None }),
         }
     }
+    let query = page.q.as_deref().map(Query::of);
     // First the ids of the page, in the order of an index; then their details.
     let sql = format!(
         "WITH ids AS (SELECT DISTINCT m.broadcast_id AS id FROM memory m \
              WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.broadcast_id IS NOT NULL \
                AND ($3::uuid IS NULL OR m.subject_id = $3) AND ($4::uuid IS NULL OR m.turn_id = $4) \
                AND ($5::timestamptz IS NULL OR m.updated_at >= $5) \
-               AND ($6::text IS NULL OR m.id IN (SELECT search_memory($2, $6, 10000))) \
+               AND ($6::text IS NULL OR m.id IN (SELECT search_memory($2, $6, $9, $10, 10000))) \
                AND ($7::uuid IS NULL OR m.broadcast_id {sign} $7) \
              ORDER BY m.broadcast_id {order} LIMIT $8) \
          SELECT i.id, f.subject_id, c.slug AS player_slug, f.text, f.author, f.turn_id, f.created_at, \
@@ -137,9 +139,11 @@ pub async fn page_of(
         .bind(player)
         .bind(page.filter.turn_id)
         .bind(page.updated_since)
-        .bind(&page.q)
+        .bind(query.as_ref().map(|query| &query.words))
         .bind(page.after.as_ref().map(|a| a.id))
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+        .bind(query.as_ref().map(|query| &query.contains))
+        .bind(query.as_ref().map(|query| &query.lacks))
         .fetch_all(&mut *tx.connection().await)
         .await?;
     Ok(page.finish(stored::each(&rows, view), page.has_more(&rows), |b| (b.id, None)))

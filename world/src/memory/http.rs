@@ -15,7 +15,10 @@ use super::{
     subject::Subject,
 };
 use crate::actors;
-use base::error::{Error, Problem, Result};
+use base::{
+    error::{Error, Problem, Result},
+    search,
+};
 use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
@@ -241,14 +244,18 @@ pub async fn patch(
         let change: MemoryChange =
             edge::http::bounds::read(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
         validate::check(&change)?;
-        sqlx::query("UPDATE memory SET text = $3, extensions = $4, external_ref = $5 WHERE tenant_id = $1 AND id = $2")
-            .bind(tx.tenant())
-            .bind(current.id)
-            .bind(service::text(&change.text, "/text")?)
-            .bind(json!(change.extensions))
-            .bind(&change.external_ref)
-            .execute(&mut *tx.connection().await)
-            .await?;
+        let text = service::text(&change.text, "/text")?;
+        sqlx::query(
+            "UPDATE memory SET text = $3, folded_text = $6, extensions = $4, external_ref = $5 WHERE tenant_id = $1 AND id = $2",
+        )
+        .bind(tx.tenant())
+        .bind(current.id)
+        .bind(text)
+        .bind(json!(change.extensions))
+        .bind(&change.external_ref)
+        .bind(search::stored(text))
+        .execute(&mut *tx.connection().await)
+        .await?;
         let view = service::find(tx, current.campaign_id, current.id, None).await?;
         Ok(Reply::ok(&view)?.versioned(view.version))
     })

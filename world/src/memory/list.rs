@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::{MemoryView, service};
 use crate::actors;
-use base::{error::Result, stored};
+use base::{error::Result, search::Query, stored};
 use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
@@ -76,12 +76,13 @@ pub async fn page_of(
            AND ($4::uuid IS NULL OR m.subject_id = $4) AND ($5::text IS NULL OR m.source = $5) \
            AND ($6::uuid IS NULL OR m.broadcast_id = $6) AND ($7::uuid IS NULL OR m.turn_id = $7) \
            AND ($8::timestamptz IS NULL OR m.updated_at >= $8) \
-           AND ($9::text IS NULL OR m.id IN (SELECT search_memory($2, $9, 10000))) \
+           AND ($9::text IS NULL OR m.id IN (SELECT search_memory($2, $9, $13, $14, 10000))) \
            AND ($10::text IS NULL OR ({column}, m.id) {sign} ($10::{cast}, $11)) \
          ORDER BY {column} {order}, m.id {order} LIMIT $12",
         service::SELECT
     );
     let after = page.after.as_ref();
+    let query = page.q.as_deref().map(Query::of);
     let rows = sqlx::query(AssertSqlSafe(budget::within(&sql, ["text", "extensions"])))
         .bind(tx.tenant())
         .bind(campaign)
@@ -91,10 +92,12 @@ pub async fn page_of(
         .bind(page.filter.broadcast_id)
         .bind(page.filter.turn_id)
         .bind(page.updated_since)
-        .bind(&page.q)
+        .bind(query.as_ref().map(|query| &query.words))
         .bind(after.map(|a| a.value.clone().unwrap_or_else(|| a.id.to_string())))
         .bind(after.map(|a| a.id))
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+        .bind(query.as_ref().map(|query| &query.contains))
+        .bind(query.as_ref().map(|query| &query.lacks))
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let views = stored::each(&rows, MemoryView::of);

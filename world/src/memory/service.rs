@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::{MemoryView, TEXT_CHARS_MAX, subject::Subject};
 use base::{
     error::{Error, Result},
+    search,
     stored::Columns,
 };
 use db::tenancy::TenantTx;
@@ -58,8 +59,8 @@ pub fn text<'a>(text: &'a str, pointer: &str) -> Result<&'a str> {
 pub async fn insert(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
     let id = Uuid::now_v7();
     sqlx::query(
-        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, author, turn_id) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, author, turn_id, \
+                             folded_text) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
     )
     .bind(tx.tenant())
     .bind(id)
@@ -71,6 +72,7 @@ pub async fn insert(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
     .bind(new.source)
     .bind(new.author)
     .bind(new.turn)
+    .bind(search::stored(new.text))
     .execute(&mut *tx.connection().await)
     .await?;
     Ok(id)
@@ -84,8 +86,8 @@ pub async fn insert(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
 pub async fn insert_told(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
     let id = Uuid::now_v7();
     sqlx::query(
-        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, broadcast_id, author, turn_id) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, 'broadcast', uuid7(), $8, $9)",
+        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, broadcast_id, author, turn_id, \
+                             folded_text) VALUES ($1, $2, $3, $4, $5, $6, $7, 'broadcast', uuid7(), $8, $9, $10)",
     )
     .bind(tx.tenant())
     .bind(id)
@@ -96,6 +98,7 @@ pub async fn insert_told(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
     .bind(new.text)
     .bind(new.author)
     .bind(new.turn)
+    .bind(search::stored(new.text))
     .execute(&mut *tx.connection().await)
     .await?;
     Ok(id)
@@ -110,8 +113,8 @@ pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Resul
     let id = Uuid::now_v7();
     let rows = sqlx::query(
         "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, broadcast_id, \
-                             author, turn_id) \
-         SELECT $1, uuid7(), $2, 'npc', o.npc_id, $4, $5, 'broadcast', $6, $7, $8 \
+                             author, turn_id, folded_text) \
+         SELECT $1, uuid7(), $2, 'npc', o.npc_id, $4, $5, 'broadcast', $6, $7, $8, $9 \
          FROM npc_owner o WHERE o.tenant_id = $1 AND o.owner_id = $3 ORDER BY o.npc_id RETURNING holder_id",
     )
     .bind(tx.tenant())
@@ -122,6 +125,7 @@ pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Resul
     .bind(id)
     .bind(new.author)
     .bind(new.turn)
+    .bind(search::stored(new.text))
     .fetch_all(&mut *tx.connection().await)
     .await?;
     Ok((id, rows.iter().map(|row| row.read("holder_id")).collect::<Result<_>>()?))
@@ -246,10 +250,11 @@ pub async fn hold(tx: &TenantTx, campaign: Uuid, id: Uuid, expected: &Expected) 
 /// # Errors
 /// Those of the database.
 pub async fn rewrite(tx: &TenantTx, id: Uuid, text: &str) -> Result<()> {
-    sqlx::query("UPDATE memory SET text = $3 WHERE tenant_id = $1 AND id = $2")
+    sqlx::query("UPDATE memory SET text = $3, folded_text = $4 WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())
         .bind(id)
         .bind(text)
+        .bind(search::stored(text))
         .execute(&mut *tx.connection().await)
         .await?;
     Ok(())

@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::sheet;
 use base::{
     error::{Error, Result},
+    fold,
     stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
@@ -120,20 +121,24 @@ fn who(kind: &str, id: Uuid) -> Who {
 
 /// Finds a creature by name: an exact match, then in any case, then by whole words that the one contains of the other.
 async fn by_name(tx: &TenantTx, campaign: Uuid, wanted: &str) -> Result<Named> {
-    let rows = sqlx::query(
+    let name = fold::sql("name");
+    let sql = format!(
         "WITH known AS (SELECT 'character' AS kind, id, slug, name FROM character WHERE tenant_id = $1 AND campaign_id = $2 \
            UNION ALL SELECT 'npc', id, slug, name FROM npc WHERE tenant_id = $1 AND campaign_id = $2), \
-         compared AS (SELECT *, name = $3 AS exact, lower($3) IN (lower(name), slug) AS same, \
-             position(format(' %s ', lower($3)) IN format(' %s ', lower(name))) > 0 \
-             OR position(format(' %s ', lower(name)) IN format(' %s ', lower($3))) > 0 AS holds FROM known) \
-         SELECT * FROM compared WHERE holds OR same ORDER BY exact DESC, same DESC, name, slug LIMIT $4",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(wanted)
-    .bind(i64::try_from(CANDIDATES_MAX).unwrap_or(20))
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
+         folded AS MATERIALIZED (SELECT *, {name} AS folded FROM known), \
+         compared AS (SELECT *, name = $3 AS exact, $5 IN (folded, slug) AS same, \
+             position(format(' %s ', $5) IN format(' %s ', folded)) > 0 \
+             OR position(format(' %s ', folded) IN format(' %s ', $5)) > 0 AS holds FROM folded) \
+         SELECT * FROM compared WHERE holds OR same ORDER BY exact DESC, same DESC, name, slug LIMIT $4"
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(wanted)
+        .bind(i64::try_from(CANDIDATES_MAX).unwrap_or(20))
+        .bind(fold::fold(wanted))
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
     let known = stored::each(&rows, |row| {
         // Rank 0 is an exact match, 1 differs in case only, 2 has more or fewer words.
         let (exact, same): (bool, bool) = (row.read("exact")?, row.read("same")?);

@@ -36,9 +36,15 @@ resolver_arguments! {
         /// Taken off before resistances.
         #[serde(default)]
         flat_reduction: Option<Within<0, 100_000>>,
-        /// Whether it is magical: some resist only what is not.
+        /// Whether the damage is magical. Some creatures resist only nonmagical damage.
         #[serde(default, deserialize_with = "world::rules::values::or_default")]
         magical: bool,
+        /// Whether it comes from a silvered weapon, which some creatures do not resist.
+        #[serde(default, deserialize_with = "world::rules::values::or_default")]
+        silvered: bool,
+        /// Whether it comes from a weapon of adamantine, which some creatures do not resist.
+        #[serde(default, deserialize_with = "world::rules::values::or_default")]
+        adamantine: bool,
         /// Whether it comes from a critical hit.
         #[serde(default, deserialize_with = "world::rules::values::or_default")]
         critical: bool,
@@ -67,10 +73,11 @@ impl ToolSpec for ApplyDamage {
             parts: parts.collect(),
             flat_reduction: arguments.flat_reduction.map_or(0, |f| f.0),
             magical: arguments.magical,
+            silvered: arguments.silvered,
+            adamantine: arguments.adamantine,
             critical: arguments.critical,
             knock_out: call.circumstances.context.knock_out,
             underwater: call.circumstances.context.underwater,
-            ..DamageArgs::default()
         };
         call.on_called(&arguments.target.0, Harm::Always, |target, _| apply_damage(target, &args)).await
     }

@@ -1,8 +1,8 @@
 //! Lists of rows: filters, search, order and pages.
 
 use sea_orm::{
-    Condition, Order, QueryFilter, QueryOrder, QueryResult, QuerySelect, Select,
-    sea_query::{Expr, ExprTrait, extension::postgres::PgExpr},
+    Order, QueryFilter, QueryOrder, QueryResult, QuerySelect, Select,
+    sea_query::{Expr, ExprTrait},
 };
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::{
     },
     state::Edge,
 };
-use base::error::Result;
+use base::{error::Result, search::Query};
 use db::tenancy::TenantTx;
 
 /// GET of a list.
@@ -89,17 +89,16 @@ pub fn selected<R: Resource>(
     let select = R::filter(visible::<R>(caller, campaign.map(Ref::Id).as_ref()), filter)?;
     let Some(q) = q else { return Ok(select) };
     Ok(match (R::SEARCH, campaign) {
-        (Some(function), Some(campaign)) => select.filter(Expr::cust_with_values(
-            format!("id IN (SELECT {function}($1, $2, 10000))"),
-            [sea_orm::Value::from(campaign), sea_orm::Value::from(q)],
-        )),
+        (Some(function), Some(campaign)) => {
+            let Query { words, contains, lacks } = Query::of(q);
+            select.filter(Expr::cust_with_values(
+                format!("id IN (SELECT {function}($1, $2, $3, $4, 10000))"),
+                [campaign.into(), words.into(), contains.into(), lacks.into()] as [sea_orm::Value; 4],
+            ))
+        }
         _ => {
-            let pattern = paging::pattern(q);
-            let mut holds = Condition::any().add(col(R::LABEL).ilike(pattern.as_str()));
-            if R::HAS_SLUG {
-                holds = holds.add(col("slug").ilike(pattern));
-            }
-            select.filter(holds)
+            let columns: &[&str] = if R::HAS_SLUG { &[R::LABEL, "slug"] } else { &[R::LABEL] };
+            select.filter(Expr::cust_with_values(paging::contains(1, columns), [paging::pattern(q)]))
         }
     })
 }

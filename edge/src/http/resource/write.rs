@@ -17,6 +17,7 @@ use crate::{
 };
 use base::{
     error::{Code, Error, Result},
+    search,
     stored::Columns,
 };
 use db::tenancy::TenantTx;
@@ -83,6 +84,7 @@ pub async fn insert_columns<R: Resource>(
     id: Uuid,
     mut columns: Map<String, Value>,
 ) -> Result<R::Model> {
+    fold_columns(&mut columns, R::FOLDED);
     columns.insert("id".to_owned(), id.to_string().into());
     columns.insert("tenant_id".to_owned(), tx.tenant().to_string().into());
     if R::IN_CAMPAIGN {
@@ -176,6 +178,7 @@ pub async fn write_columns<R: Resource>(
     if columns.get("slug").is_none_or(Value::is_null) {
         columns.remove("slug");
     }
+    fold_columns(&mut columns, R::FOLDED);
     let sql = format!(
         "UPDATE {0} t SET ({1}) = ROW ({2}) FROM jsonb_populate_record(NULL::\"{0}\", $1) r \
          WHERE t.tenant_id = $2 AND t.id = $3 RETURNING {3}",
@@ -246,6 +249,21 @@ pub(super) async fn delete_row<R: Resource>(tx: &TenantTx, id: Uuid) -> Result<V
         WHERE tenant_id = $1 AND entity_id = $2 AND kind <> 'planner' AND (status = 'running' OR status = 'queued') RETURNING id";
     let rows = sqlx::query(turns).bind(tx.tenant()).bind(id).fetch_all(&mut *tx.connection().await).await?;
     rows.iter().map(|row| row.read("id")).collect()
+}
+
+/// Adds the folded forms of the columns that are searched. Whoever writes such a column writes its folded form with it.
+pub fn fold_columns(columns: &mut Map<String, Value>, searched: &[&str]) {
+    for name in searched {
+        let folded = match columns.get(*name) {
+            None => continue,
+            Some(Value::Array(list)) => {
+                let texts: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+                search::stored(&texts.join("\n"))
+            }
+            Some(value) => value.as_str().and_then(search::stored),
+        };
+        columns.insert(format!("folded_{name}"), folded.into());
+    }
 }
 
 /// Quotes column names. All of them are ours: they come from serde names of our own types and from entities.

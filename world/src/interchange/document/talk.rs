@@ -19,7 +19,7 @@ use crate::{
 use base::{
     clock,
     error::{Code, Error, Result},
-    json,
+    json, search,
     stored::Columns,
     tokens,
 };
@@ -151,7 +151,7 @@ pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
             new.push(json!({
                 "tenant_id": place.tx.tenant(), "campaign_id": place.campaign, "id": ids.at(created_at),
                 "holder_type": document.holder.kind, "holder_id": holder, "subject_id": player, "subject_type": "character",
-                "text": words, "source": source, "author": place.caller.author(), "created_at": time(created_at)?,
+                "text": words, "folded_text": search::stored(words), "source": source, "author": place.caller.author(), "created_at": time(created_at)?,
                 "broadcast_id": document.broadcast.map(|n| *broadcasts.entry(n).or_insert_with(Uuid::now_v7)),
                 "extensions": document.extensions, "external_ref": document.external_ref,
             }));
@@ -160,10 +160,10 @@ pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
         report.memories_created += u32::try_from(new.len()).unwrap_or(u32::MAX);
         if !new.is_empty() {
             sqlx::query(
-                "INSERT INTO memory (tenant_id, campaign_id, id, holder_type, holder_id, subject_type, subject_id, text, source, \
-                     author, broadcast_id, extensions, external_ref, created_at) \
-                 SELECT tenant_id, campaign_id, id, holder_type, holder_id, subject_type, subject_id, text, source, \
-                     author, broadcast_id, extensions, external_ref, created_at FROM jsonb_populate_recordset(NULL::memory, $1)",
+                "INSERT INTO memory (tenant_id, campaign_id, id, holder_type, holder_id, subject_type, subject_id, text, folded_text, \
+                     source, author, broadcast_id, extensions, external_ref, created_at) \
+                 SELECT tenant_id, campaign_id, id, holder_type, holder_id, subject_type, subject_id, text, folded_text, \
+                     source, author, broadcast_id, extensions, external_ref, created_at FROM jsonb_populate_recordset(NULL::memory, $1)",
             )
             .bind(Value::Array(new))
             .execute(&mut *place.tx.connection().await)

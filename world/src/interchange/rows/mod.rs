@@ -25,7 +25,7 @@ use crate::{revisions, tools};
 use base::error::{Code, Error, Result};
 use edge::http::{
     budget,
-    resource::{Place, Resource, col},
+    resource::{Place, Resource, col, fold_columns},
 };
 
 /// The number of rows in one statement.
@@ -150,6 +150,9 @@ where
         }
         let changed: Vec<Uuid> = plans.iter().filter(|plan| plan.action == "updated").map(|plan| plan.id).collect();
         let edited = revisions::edited_since_import(place.tx, place.campaign, R::TABLE, &changed).await?;
+        for plan in &mut plans {
+            fold_columns(&mut plan.columns, R::FOLDED);
+        }
         put::<R>(place, &plans).await?;
         for plan in plans {
             ids.push(plan.id);

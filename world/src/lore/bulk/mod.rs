@@ -32,7 +32,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        resource::{self, Ref},
+        resource::{self, Ref, Resource},
         validate,
     },
 };
@@ -122,6 +122,14 @@ pub struct BulkEntry {
 /// was different. The caller must not commit then.
 pub async fn run(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInput) -> Result<BulkReport> {
     validate::check(input)?;
+    apply(tx, caller, campaign, input).await
+}
+
+/// Like [`run`], for an edit that the server itself wrote: its pattern may be longer.
+///
+/// # Errors
+/// As for [`run`].
+pub async fn apply(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInput) -> Result<BulkReport> {
     input.changes.check()?;
     edits::take_time(tx).await?;
     let found = select(tx, caller, campaign, input).await?;
@@ -328,7 +336,7 @@ fn tell(report: &mut BulkReport, outcomes: Vec<Outcome>) -> Result<Vec<Value>> {
             }
         }
         report.tokens_after += i64::from(after.tokens);
-        let (old, new) = (resource::plain_columns(&before)?, resource::plain_columns(&after)?);
+        let (old, mut new) = (resource::plain_columns(&before)?, resource::plain_columns(&after)?);
         let differs: Vec<&String> = new.keys().filter(|k| old.get(*k) != new.get(*k)).collect();
         if differs.is_empty() {
             continue;
@@ -337,6 +345,7 @@ fn tell(report: &mut BulkReport, outcomes: Vec<Outcome>) -> Result<Vec<Value>> {
         if report.entries.len() < SHOWN_MAX {
             report.entries.push(bulk_entry(&before, &old, &new, &differs));
         }
+        resource::fold_columns(&mut new, LoreEntries::FOLDED);
         written.push(Value::Object(new));
     }
     Ok(written)
@@ -384,7 +393,9 @@ async fn write(tx: &TenantTx, rows: Vec<Value>, columns: &[&str]) -> Result<()> 
     if rows.is_empty() {
         return Ok(());
     }
-    let set: Vec<String> = columns.iter().map(|c| format!("{c} = r.{c}")).collect();
+    let folded =
+        columns.iter().filter(|c| LoreEntries::FOLDED.contains(c)).map(|c| format!("folded_{c} = r.folded_{c}"));
+    let set: Vec<String> = columns.iter().map(|c| format!("{c} = r.{c}")).chain(folded).collect();
     let sql = format!(
         "UPDATE lore t SET {} FROM jsonb_populate_recordset(NULL::lore, $1) r WHERE t.tenant_id = $2 AND t.id = r.id",
         set.join(", ")
