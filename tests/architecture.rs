@@ -28,6 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "search",
             "threads",
             "tokens",
+            "variants",
             "watched",
         ],
     ),

@@ -144,6 +144,60 @@ async fn links_are_the_same_however_they_are_typed() {
     assert_eq!(world.get("/lore/zoe/links").await.expect(200).body["backlinks_total"], 1);
 }
 
+/// A query finds what contains it, whatever the two are typed with, and next to nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_finds_a_text_if_their_folded_forms_say_so() {
+    let server = Server::start().await;
+    let mut db = server.owner().await;
+    let letters = "[aAｅEëËäÄßsSﬁfiIİſσςΣÅｱ가각 *(\\\\’'–\\-“\"…#ǘẛạ]{1,9}";
+    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
+    let mut any = |of: &str| proptest::string::string_regex(of).unwrap().new_tree(&mut runner).unwrap().current();
+    let retyped = |text: &str| -> [String; 4] {
+        use unicode_normalization::UnicodeNormalization;
+        [
+            text.to_uppercase(),
+            text.nfd().collect(),
+            text.nfkc().collect(),
+            text.chars().flat_map(|c| [c, '\u{ad}']).collect(),
+        ]
+    };
+    let (mut texts, mut patterns, mut expected) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..400 {
+        let (before, q, after, other) = (any(letters), any(letters), any(letters), any(letters));
+        // Of so many that `ß` can stand for, not every way is tried.
+        if base::fold::fold(&q).contains(&"s".repeat(7)) {
+            continue;
+        }
+        for text in [&q, &other].into_iter().flat_map(|middle| retyped(&format!("{before} {middle} {after}"))) {
+            // Letters at the ends may be parts of other ones: of an `ﬁ`, or before a mark.
+            expected.push(base::fold::fold(&text).contains(&format!(" {} ", base::fold::fold(&q))));
+            texts.push(text);
+            patterns.push(base::variants::pattern(&format!(" {q} ")));
+        }
+    }
+    let sql = "SELECT t ~ p FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS x (t, p, n) ORDER BY n";
+    let rows = sqlx::query(sql).bind(&texts).bind(&patterns).fetch_all(&mut db).await.unwrap();
+    for (n, row) in rows.iter().enumerate() {
+        assert_eq!(row.get::<bool, _>(0), expected[n], "{:?} by {:?}", texts[n], patterns[n]);
+    }
+    assert!(expected.iter().filter(|found| **found).count() > 1000);
+    // The longest queries, of what grows most, are read in an instant.
+    for q in [
+        "ﷺ".repeat(200),
+        "ệ".repeat(200),
+        "각".repeat(200),
+        "ﬃ".repeat(200),
+        "*".repeat(200),
+        "s".repeat(200),
+        ".".repeat(200),
+        "1.ffi".repeat(40),
+    ] {
+        let sql = "SELECT 'x' ~ $1";
+        let found: bool = sqlx::query(sql).bind(base::variants::pattern(&q)).fetch_one(&mut db).await.unwrap().get(0);
+        assert!(!found);
+    }
+}
+
 /// Every text that is searched, with what is stored of it for searching, if that is not what it must be.
 async fn wrongly_folded(server: &Server) -> Vec<String> {
     let sql = "SELECT title AS x, folded_title AS f FROM lore UNION ALL SELECT content, folded_content FROM lore \
@@ -267,6 +321,9 @@ async fn any_part_of_a_text_without_spaces_finds_it() {
     let many = |first: u32, count: u32| -> String {
         (0..count).filter_map(|n| char::from_u32(first + n * 7919 % 40_000)).collect()
     };
+    let ligatures: String =
+        ('\u{3300}'..='\u{3357}').cycle().map(|c| if c == '\u{3310}' { '\u{fdfa}' } else { c }).take(200).collect();
+    world.post("/lore", entry("ligatures", &ligatures, &format!("[[{ligatures}]]"))).await.expect(201);
     for (slug, content) in
         [("han", many(0x20000, 100_000)), ("words", many(0x1d400, 50_000)), ("grows", "\u{fdfa}".repeat(100_000))]
     {

@@ -10,7 +10,7 @@ const PLAIN: [(&str, char); 3] = [
 ];
 
 /// Hyphens that only show at the end of a line, joiners, marks of direction, variants of a form.
-const UNSEEN: &str = "\u{ad}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{2060}\u{feff}\u{fe00}\u{fe01}\u{fe02}\u{fe03}\u{fe04}\u{fe05}\
+pub(crate) const UNSEEN: &str = "\u{ad}\u{200b}\u{200c}\u{200d}\u{200e}\u{200f}\u{2060}\u{feff}\u{fe00}\u{fe01}\u{fe02}\u{fe03}\u{fe04}\u{fe05}\
     \u{fe06}\u{fe07}\u{fe08}\u{fe09}\u{fe0a}\u{fe0b}\u{fe0c}\u{fe0d}\u{fe0e}\u{fe0f}";
 
 /// A text without differences of case, of composition (Unicode's NFKC) and of typography: curly apostrophes and quotation marks are
@@ -48,8 +48,8 @@ fn is_unseen(c: char) -> bool {
     !c.is_ascii() && UNSEEN.contains(c)
 }
 
-/// An SQL expression for what [`fold`] makes of a column, for short texts that are not stored in that form. How it changes the case of
-/// rare letters depends on the database.
+/// An SQL expression for what [`fold`] makes of a column, for names. It is ten times as slow as comparing the column. How it changes
+/// the case of rare letters depends on the database.
 #[must_use]
 pub fn sql(column: &str) -> String {
     let mut typed = String::new();
@@ -101,4 +101,20 @@ pub(crate) fn is_dense(c: char) -> bool {
 
 fn is_hangul(c: char) -> bool {
     matches!(c, '\u{1100}'..='\u{11ff}' | '\u{3130}'..='\u{318f}' | '\u{ac00}'..='\u{d7ff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fold;
+
+    #[test]
+    fn folding_twice_changes_nothing() {
+        // The characters between these fold to themselves.
+        for c in ('\0'..='\u{33ff}').chain('\u{a000}'..='\u{abff}').chain('\u{f900}'..='\u{1ffff}') {
+            for text in [c.to_string(), format!("a{c}i"), format!("{c}\u{307}")] {
+                let folded = fold(&text);
+                assert_eq!(fold(&folded), folded, "{text:?}");
+            }
+        }
+    }
 }

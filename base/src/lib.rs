@@ -13,4 +13,5 @@ pub mod secrets;
 pub mod stored;
 pub mod threads;
 pub mod tokens;
+pub mod variants;
 pub mod watched;

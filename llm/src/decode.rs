@@ -219,8 +219,10 @@ fn part_text(part: &RawValue) -> Option<String> {
 pub(super) fn with_ids(mut calls: Vec<WireToolCall>) -> Vec<WireToolCall> {
     let mut taken = HashSet::new();
     for (index, call) in calls.iter_mut().enumerate() {
-        if call.id.is_empty() || taken.contains(&call.id) {
-            call.id = format!("call_{index}_{}", call.id).chars().take(LABEL_CHARS_MAX).collect();
+        let mut number = index;
+        while call.id.is_empty() || taken.contains(&call.id) {
+            call.id = format!("call_{number}_{}", call.id).chars().take(LABEL_CHARS_MAX).collect();
+            number += 1;
         }
         taken.insert(call.id.clone());
     }

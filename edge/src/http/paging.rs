@@ -17,8 +17,9 @@ use super::{budget, misfit};
 use base::{
     clock,
     error::{Code, Error, FieldError, Result},
-    fold::{self, fold},
 };
+
+pub use base::variants::pattern;
 
 /// Query parameters of every list.
 #[derive(Debug, Default, IntoParams)]
@@ -234,16 +235,10 @@ pub fn read_filter<F: DeserializeOwned>(given: BTreeMap<String, String>) -> Resu
     })
 }
 
-/// The pattern for [`contains`]: texts that contain `q`, however it is typed.
-#[must_use]
-pub fn pattern(q: &str) -> String {
-    format!("%{}%", fold(q).replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_"))
-}
-
-/// An SQL condition that one of these columns contains what [`pattern`] wrote for the parameter `$n`. True if the parameter is null.
+/// An SQL condition that one of these columns contains a text, of which the parameter `$n` is the [`pattern`]. True if it is null.
 #[must_use]
 pub fn contains(n: usize, columns: &[&str]) -> String {
-    let any: Vec<String> = columns.iter().map(|column| format!("{} LIKE ${n}", fold::sql(column))).collect();
+    let any: Vec<String> = columns.iter().map(|column| format!("{column} ~ ${n}")).collect();
     format!("(${n}::text IS NULL OR {})", any.join(" OR "))
 }
 

@@ -214,7 +214,8 @@ BEGIN
         END IF;
         wanted := '{}';
         FOR col IN SELECT k FROM jsonb_object_keys(entry.after) AS k
-                   WHERE entry.after -> k IS DISTINCT FROM entry.before -> k AND k NOT IN ('version', 'updated_at', 'search', 'influence_at') LOOP
+                   WHERE entry.after -> k IS DISTINCT FROM entry.before -> k AND k NOT IN ('version', 'updated_at', 'search', 'influence_at')
+                     AND NOT starts_with(k, 'folded_') LOOP
             IF col = 'influence_current' THEN
                 wanted := wanted || jsonb_build_object(col, greatest(0, least((now_row ->> 'influence_max')::double precision,
                     (now_row ->> col)::double precision
@@ -225,8 +226,10 @@ BEGIN
                     + (entry.before ->> col)::numeric - (entry.after ->> col)::numeric));
             ELSIF now_row -> col IS NOT DISTINCT FROM entry.after -> col THEN
                 wanted := wanted || jsonb_build_object(col, entry.before -> col);
-            -- A folded text goes back with the column that it is of.
-            ELSIF NOT starts_with(col, 'folded_') THEN
+                IF now_row ? ('folded_' || col) THEN
+                    wanted := wanted || jsonb_build_object('folded_' || col, entry.before -> ('folded_' || col));
+                END IF;
+            ELSE
                 column_names := column_names || col;
                 reason := 'changed_since';
             END IF;

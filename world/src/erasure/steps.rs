@@ -89,7 +89,7 @@ async fn walk(
         let place = places::describe_table(table, walk, kind, &kept);
         let portion = portion(tx, erasure, &place, seen.as_deref()).await?;
         if portion.changed > 0 {
-            fold_again(tx, table, seen.as_deref(), portion.last.as_deref()).await?;
+            fold_again(tx, erasure, table, seen.as_deref(), portion.last.as_deref()).await?;
         }
         looked += portion.looked + 1;
         seen = portion.last;
@@ -132,6 +132,7 @@ async fn portion(tx: &TenantTx, erasure: Uuid, place: &Value, seen: Option<&[Str
 /// one if there are none.
 async fn fold_again(
     tx: &TenantTx,
+    erasure: Uuid,
     table: &places::Table,
     after: Option<&[String]>,
     through: Option<&[String]>,
@@ -145,16 +146,21 @@ async fn fold_again(
         searched.iter().map(|name| sql(name)).collect::<Vec<_>>().join(between)
     };
     let sql = format!(
-        "SELECT jsonb_build_object('id', id, {}) AS columns FROM {table} WHERE tenant_id = $1 AND ($2::uuid IS NULL OR id > $2) \
-           AND ($3::uuid IS NULL OR id <= $3) AND ({}) ORDER BY id LIMIT {ROWS_MAX}",
-        of_each(|name| format!("'{name}', {name}"), ", "),
-        of_each(|name| format!("folded_{name} IS NULL AND octet_length({name}::text) <> length({name}::text)"), " OR "),
+        "SELECT jsonb_build_object('id', t.id, {}) AS columns FROM {table} t JOIN erasure e ON e.tenant_id = $1 AND e.id = $4 \
+         WHERE t.tenant_id = $1 AND (e.campaign_ids IS NULL OR t.campaign_id = ANY (e.campaign_ids)) \
+           AND ($2::uuid IS NULL OR t.id > $2) AND ($3::uuid IS NULL OR t.id <= $3) AND ({}) ORDER BY t.id LIMIT {ROWS_MAX}",
+        of_each(|name| format!("'{name}', t.{name}"), ", "),
+        of_each(
+            |name| format!("t.folded_{name} IS NULL AND octet_length(t.{name}::text) <> length(t.{name}::text)"),
+            " OR "
+        ),
     );
     let id = |key: Option<&[String]>| key.and_then(|key| Uuid::try_parse(key.first()?).ok());
     let rows = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())
         .bind(id(after))
         .bind(id(through))
+        .bind(erasure)
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let mut folded = Vec::with_capacity(rows.len());
