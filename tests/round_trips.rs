@@ -316,3 +316,34 @@ async fn the_bridge_costs_what_its_events_cost() {
     let dear: Vec<_> = found.iter().zip(costs).filter(|((_, cost), (_, most))| *cost > most + 1).collect();
     assert!(dear.is_empty(), "more statements than they should cost: {dear:?}");
 }
+
+/// A turn adds to the ledger of its tenant's usage. Long ledgers must not make that slower, also with a plan from when it was short.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_ledger_costs_a_turn_nothing() {
+    let prepared = Prepared::new().await;
+    let mut db = sqlx::PgConnection::connect(&prepared.db.url).await.unwrap();
+    let one = "SELECT count_usage(tenant_id, id, 'npc', NULL, NULL, jsonb_build_array(jsonb_build_object('id', gen_random_uuid(), 'profile', \
+               'main', 'task', 'npc', 'model', 'm', 'llm_calls', 1, 'prompt_tokens', 1, 'cached_tokens', 0, 'completion_tokens', 1))) \
+               FROM campaign LIMIT 1";
+    let tenant = "SELECT set_config('app.tenant_id', id::text, false) FROM tenant";
+    for setting in ["SET enable_seqscan = off", "SET jit = off", tenant] {
+        sqlx::query(setting).execute(&mut db).await.unwrap();
+    }
+    let read = async |db: &mut sqlx::PgConnection| {
+        let explain = sqlx::AssertSqlSafe(format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {one}"));
+        let plan: serde_json::Value = sqlx::query_scalar(explain).fetch_one(db).await.unwrap();
+        plan[0]["Plan"]["Shared Hit Blocks"].as_u64().unwrap()
+    };
+    for _ in 0..20 {
+        sqlx::query(one).execute(&mut db).await.unwrap();
+    }
+    let short = read(&mut db).await;
+    let more = "INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, profile, task, model, llm_calls, prompt_tokens, cached_tokens, \
+                completion_tokens) SELECT tenant_id, gen_random_uuid(), id, 'npc', 'main', 'npc', 'm', 1, 1, 0, 1 \
+                FROM (SELECT * FROM campaign LIMIT 1) c, generate_series(1, 5000)";
+    sqlx::query(more).execute(&mut db).await.unwrap();
+    let long = read(&mut db).await;
+    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM usage_entry").fetch_one(&mut db).await.unwrap();
+    assert!(rows > 5000, "{rows} rows in the ledger");
+    assert!(long <= short + 20, "{long} pages instead of {short}");
+}

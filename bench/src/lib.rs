@@ -8,6 +8,7 @@
 pub mod client;
 pub mod floors;
 pub mod frontends;
+pub mod guard;
 pub mod open;
 pub mod overload;
 pub mod process;

@@ -170,6 +170,13 @@ impl World {
         vec![vec![request("GET", &path, &self.key, "")]; clients]
     }
 
+    /// Reads of the first page of NPCs.
+    #[must_use]
+    pub fn lists(&self, clients: usize) -> Vec<Vec<Vec<u8>>> {
+        let path = format!("/v1/campaigns/{}/npcs?limit=50", self.campaign);
+        vec![vec![request("GET", &path, &self.key, "")]; clients]
+    }
+
     /// Turns in which each client has its own pairs, so that none waits for another's.
     #[must_use]
     pub fn turns(&self, clients: usize, action: &str) -> Vec<Vec<Vec<u8>>> {

@@ -1,4 +1,4 @@
-//! [`TenantTx`], the only way to tenant tables (with [`call`], which is a whole transaction in one round trip).
+//! [`TenantTx`], the only way to tenant tables (with [`call`] and [`SingleReads`], whose transactions are one statement each).
 //!
 //! A transaction sets its tenant as a local setting, and for writes also who acts, in which request and turn. Row
 //! security and the journal read these settings. Nothing else in the server may run a statement on a tenant table.
@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures_util::lock::{Mutex, MutexGuard};
-use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement};
+use sea_orm::{ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement, sea_query::Expr};
 use sqlx::{
     AssertSqlSafe, Executor, Postgres,
     postgres::{PgArguments, PgRow},
@@ -133,6 +133,36 @@ pub async fn call_optional<'q>(
     let row = bind(query).fetch_optional(&mut *lease).await.map_err(|error| Error::from(error).of_commit())?;
     lease.give_back();
     Ok(row)
+}
+
+/// Statements that only read, each a transaction of its own: one round trip instead of the three of begin, statement and end.
+///
+/// Each must have the condition [`SingleReads::condition`], which sets its tenant. Row security hides every row from a statement without
+/// it.
+pub struct SingleReads<'p> {
+    pool: &'p Pool,
+    tenant: Uuid,
+}
+
+impl<'p> SingleReads<'p> {
+    /// Reads as a tenant. Takes a connection for each statement.
+    #[must_use]
+    pub fn new(pool: &'p Pool, tenant: Uuid) -> Self {
+        Self { pool, tenant }
+    }
+
+    /// A condition that is always true. PostgreSQL checks a condition without columns once, before it scans, and checking this one sets
+    /// the tenant until the statement ends.
+    #[must_use]
+    pub fn condition(&self) -> Expr {
+        let tenant = self.tenant.to_string();
+        Expr::cust_with_values("(SELECT set_config('app.tenant_id', $1, true)) IS NOT NULL", [tenant])
+    }
+
+    async fn lease(&self) -> Result<Lease, DbErr> {
+        metrics::STATEMENTS.inc();
+        self.pool.acquire().await.map_err(query_error)
+    }
 }
 
 /// A statement and its parameters.
@@ -441,6 +471,35 @@ impl ConnectionTrait for TenantTx {
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         let mut conn = self.connection().await;
         let rows = bound(&statement).fetch_all(&mut *conn).await.map_err(query_error)?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+}
+
+#[async_trait::async_trait]
+impl ConnectionTrait for SingleReads<'_> {
+    fn get_database_backend(&self) -> DbBackend {
+        DbBackend::Postgres
+    }
+
+    async fn execute_raw(&self, _: Statement) -> Result<ExecResult, DbErr> {
+        Err(DbErr::Custom("a single read does not write".to_owned()))
+    }
+
+    async fn execute_unprepared(&self, _: &str) -> Result<ExecResult, DbErr> {
+        Err(DbErr::Custom("a single read does not write".to_owned()))
+    }
+
+    async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
+        let mut lease = self.lease().await?;
+        let row = bound(&statement).fetch_optional(&mut *lease).await.map_err(query_error)?;
+        lease.give_back();
+        Ok(row.map(Into::into))
+    }
+
+    async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
+        let mut lease = self.lease().await?;
+        let rows = bound(&statement).fetch_all(&mut *lease).await.map_err(query_error)?;
+        lease.give_back();
         Ok(rows.into_iter().map(Into::into).collect())
     }
 }

@@ -49,6 +49,7 @@ mod m0032_instructions;
 mod m0033_alternatives;
 mod m0034_anchors;
 mod m0035_folded;
+mod m0036_ledger;
 pub mod tenant_table;
 
 pub use sea_orm_migration::MigratorTrait;
@@ -93,6 +94,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0033_alternatives::Migration),
             Box::new(m0034_anchors::Migration),
             Box::new(m0035_folded::Migration),
+            Box::new(m0036_ledger::Migration),
         ]
     }
 }

@@ -1,6 +1,7 @@
 //! `./dev bench`: compares what a request costs here with the least that it could cost.
 //!
-//! `load [--quick] [--strict] [--frontends]` measures everything, or with `--frontends` only frontends. `load overload [--quick]`
+//! `load [--quick] [--strict] [--frontends]` measures everything, or with `--frontends` only frontends. `load --guard [FIGURE…]` compares
+//! the hot paths with what they usually cost. `load overload [--quick]`
 //! sends three times what the server can handle. `load revert [--quick]` reverts a large turn beside another tenant.
 //! `load reactions [--quick]` measures actions, and the reactions to them.
 //! `load floor-read ADDR` and `load floor-forward ADDR MODEL` are the floors, which it starts itself.
@@ -10,7 +11,10 @@ use std::{process::ExitCode, time::Duration};
 use bench::{
     Failure,
     client::{Connection, drive, once, request},
-    floors, frontends, overload,
+    floors,
+    frontends::{self, Idle, Resident},
+    guard::Guard,
+    overload,
     process::{self, Meter, Program},
     reactions,
     report::{Report, checked, median},
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
         match words.as_slice() {
             ["floor-read", addr] => floors::read(addr, &database).await.map(|()| true),
             ["floor-forward", addr, model] => floors::forward(addr, model).await.map(|()| true),
+            ["--guard", only @ ..] => guarded(&database, only).await,
             ["overload", ..] => overloaded(&database, words.contains(&"--quick")).await,
             ["reactions", ..] => reacted(&database, words.contains(&"--quick")).await,
             ["revert", ..] => reverted(&database, words.contains(&"--quick")).await,
@@ -54,7 +59,7 @@ fn main() -> ExitCode {
         }
     });
     match done {
-        Ok(all_met) if all_met || !words.contains(&"--strict") => ExitCode::SUCCESS,
+        Ok(all_met) if all_met || !words.iter().any(|word| ["--strict", "--guard"].contains(word)) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("load: {error}");
@@ -196,6 +201,29 @@ async fn reacted(server: &str, quick: bool) -> Result<bool, Failure> {
     Ok(report.missed == 0)
 }
 
+/// Compares what the hot paths cost with what they usually cost.
+async fn guarded(server: &str, only: &[&str]) -> Result<bool, Failure> {
+    let stand = Stand::prepare(server).await?;
+    let (env, database) = (stand.env(), &stand.database);
+    let ours = Program::start("tavernkeep", &["serve"], &env)?;
+    let floor = Program::start("load", &["floor-read", READ_FLOOR], &[("DATABASE_URL", database)])?;
+    for addr in [MODEL, OURS, READ_FLOOR] {
+        up(addr).await?;
+    }
+    sleep(Duration::from_secs(5)).await;
+    let idle = process::resident_mib(ours.id());
+    let world = World::make(OURS, KEY).await?;
+    world::settle(database).await?;
+    let meter = |program: &Program| Meter { server: program.id(), postmaster: stand.postmaster };
+    let guard = Guard { world: &world, server: meter(&ours), floor: (meter(&floor), READ_FLOOR), idle, model: MODEL };
+    let fresh = async || {
+        let server = Program::start("tavernkeep", &["serve"], &[&env[..], &[("TAVERNKEEP_BIND", FRESH)]].concat())?;
+        up(FRESH).await?;
+        Ok((server, World { addr: FRESH.to_owned(), ..world.clone() }))
+    };
+    guard.watch(only, fresh).await
+}
+
 async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool, Failure> {
     let time = Duration::from_secs(if quick { 2 } else { 5 });
     let rounds = if quick { 2 } else { 3 };
@@ -227,10 +255,14 @@ async fn measure(server: &str, quick: bool, only_frontends: bool) -> Result<bool
     }
     frontends::measure(&mut report, &world, meter, (MODEL, database), time).await?;
     let fresh = World { addr: FRESH.to_owned(), ..world.clone() };
-    for part in [frontends::Idle::Sockets, frontends::Idle::Streams] {
+    for part in [Idle::Sockets, Idle::Streams] {
         let server = Program::start("tavernkeep", &["serve"], &[&env[..], &[("TAVERNKEEP_BIND", FRESH)]].concat())?;
         up(FRESH).await?;
-        frontends::memory(&mut report, &fresh, server.id(), part).await?;
+        let Resident { resident, grown } = frontends::memory(&fresh, server.id(), part).await?;
+        match part {
+            Idle::Sockets => report.at_most("500 idle bridge sockets, resident growth", (grown, "MiB"), 40.0),
+            Idle::Streams => report.at_most("1,000 open streams, resident", (resident, "MiB"), 150.0),
+        }
     }
     if !only_frontends {
         fights(&mut report, &world, meter, time).await?;

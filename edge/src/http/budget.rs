@@ -73,12 +73,12 @@ pub fn is_cut(rows: &[PgRow]) -> bool {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn raw<E: EntityTrait>(tx: &TenantTx, select: Select<E>) -> Result<(Vec<QueryResult>, bool)> {
+pub async fn raw<E: EntityTrait>(db: &impl ConnectionTrait, select: Select<E>) -> Result<(Vec<QueryResult>, bool)> {
     let Statement { sql, values, .. } = select.build(DbBackend::Postgres);
     let columns: Vec<String> =
         E::Column::iter().filter(may_be_large::<E>).map(|column| Iden::unquoted(&column).to_owned()).collect();
     let sql = within(&sql, columns.iter().map(String::as_str));
-    let rows = tx.query_all_raw(Statement { sql, values, db_backend: DbBackend::Postgres }).await?;
+    let rows = db.query_all_raw(Statement { sql, values, db_backend: DbBackend::Postgres }).await?;
     let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get("", FOUND))?;
     let is_cut = usize::try_from(found).is_ok_and(|found| found > rows.len());
     Ok((rows, is_cut))

@@ -17,10 +17,10 @@ pub use write::{
 };
 
 use actix_web::{HttpRequest, HttpResponse};
-use entity::shapes::Extensions;
+use entity::{campaign, shapes::Extensions};
 use sea_orm::{
-    EntityTrait, FromQueryResult, QueryFilter, QuerySelect, Select,
-    sea_query::{Alias, Expr, ExprTrait, Query},
+    ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QuerySelect, QueryTrait, Select,
+    sea_query::{Alias, Expr, ExprTrait},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -30,11 +30,8 @@ use uuid::Uuid;
 
 use super::{Reply, paging::SortKey};
 use crate::{caller::Caller, state::Edge};
-use base::{
-    error::{Error, Result},
-    stored::Columns,
-};
-use db::tenancy::TenantTx;
+use base::error::{Error, Result};
+use db::tenancy::{SingleReads, TenantTx};
 
 /// A path segment that names a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,9 +61,15 @@ impl Ref {
 
     fn matches<R: Resource>(&self) -> Expr {
         match self {
-            Self::Id(value) => col("id").eq(*value),
-            Self::Slug(value) if R::HAS_SLUG => col("slug").eq(value.as_str()),
-            Self::Slug(_) => col("id").is_null(),
+            Self::Slug(_) if !R::HAS_SLUG => col("id").is_null(),
+            named => named.matches_campaign(),
+        }
+    }
+
+    fn matches_campaign(&self) -> Expr {
+        match self {
+            Self::Id(id) => col("id").eq(*id),
+            Self::Slug(slug) => col("slug").eq(slug.as_str()),
         }
     }
 }
@@ -203,17 +206,8 @@ pub fn col(name: &str) -> Expr {
 
 /// Restricts a select to one campaign, given by id or slug, if the caller's token allows it.
 fn in_campaign<E: EntityTrait>(select: Select<E>, caller: &Caller, campaign: &Ref) -> Select<E> {
-    let named = match campaign {
-        Ref::Id(id) => col("id").eq(*id),
-        Ref::Slug(slug) => col("slug").eq(slug.as_str()),
-    };
     // The campaign is looked up even by id: some rows of a deleted campaign may still exist.
-    let found = Query::select()
-        .column(Alias::new("id"))
-        .from(Alias::new("campaign"))
-        .and_where(col("tenant_id").eq(caller.tenant_id()))
-        .and_where(named)
-        .to_owned();
+    let found = campaign_named(caller, campaign).into_query();
     let select = select.filter(col("campaign_id").in_subquery(found));
     let select = match campaign {
         // This lets PostgreSQL choose the right index.
@@ -241,20 +235,21 @@ fn visible<R: Resource>(caller: &Caller, campaign: Option<&Ref>) -> Select<R::En
 /// # Errors
 /// `not_found`.
 pub async fn campaign_id(tx: &TenantTx, caller: &Caller, campaign: &Ref) -> Result<Uuid> {
-    let (id, slug) = match campaign {
-        Ref::Id(id) => (Some(*id), None),
-        Ref::Slug(slug) => (None, Some(slug.as_str())),
-    };
-    let row = sqlx::query("SELECT id FROM campaign WHERE tenant_id = $1 AND (id = $2 OR slug = $3)")
-        .bind(tx.tenant())
-        .bind(id)
-        .bind(slug)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
-    row.map(|row| row.read::<Uuid>("id"))
-        .transpose()?
-        .filter(|id| caller.campaign.is_none_or(|only| only == *id))
-        .ok_or_else(|| Error::not_found("campaign"))
+    id_of(campaign_named(caller, campaign), tx).await
+}
+
+/// Finds the id of a campaign, if the caller may see it.
+fn campaign_named(caller: &Caller, named: &Ref) -> Select<campaign::Entity> {
+    let select = campaign::Entity::find().select_only().column(campaign::Column::Id);
+    let select = select.filter(col("tenant_id").eq(caller.tenant_id())).filter(named.matches_campaign());
+    match caller.campaign {
+        Some(only) => select.filter(col("id").eq(only)),
+        None => select,
+    }
+}
+
+async fn id_of(select: Select<campaign::Entity>, db: &impl ConnectionTrait) -> Result<Uuid> {
+    select.into_tuple().one(db).await?.ok_or_else(|| Error::not_found("campaign"))
 }
 
 /// One row.
@@ -288,7 +283,7 @@ pub fn view<R: Resource>(model: R::Model, caller: &Caller) -> Result<Value> {
     Ok(value)
 }
 
-/// GET of one row. Takes three round trips (begin with settings, select, end).
+/// GET of one row. Takes one round trip.
 ///
 /// # Errors
 /// `not_found`.
@@ -299,8 +294,9 @@ pub async fn get<R: Resource>(
     c: Option<&str>,
     x: &str,
 ) -> Result<HttpResponse> {
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let model = find::<R>(&tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
+    let db = SingleReads::new(&app.pool, caller.tenant_id());
+    let select = visible::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches::<R>());
+    let model = select.filter(db.condition()).one(&db).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
     let version = R::stamp(&model).version;
     let reply =
         if caller.is_player() { Reply::ok(&view::<R>(model, caller)?)? } else { Reply::ok(&R::View::from(model))? };

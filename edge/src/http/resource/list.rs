@@ -1,13 +1,13 @@
 //! Lists of rows: filters, search, order and pages.
 
 use sea_orm::{
-    Order, QueryFilter, QueryOrder, QueryResult, QuerySelect, Select,
+    ConnectionTrait, Order, QueryFilter, QueryOrder, QueryResult, QuerySelect, Select,
     sea_query::{Expr, ExprTrait},
 };
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
-use super::{Ref, Resource, campaign_id, col, view, visible};
+use super::{Ref, Resource, campaign_named, col, id_of, view, visible};
 use crate::{
     caller::Caller,
     http::{
@@ -17,19 +17,25 @@ use crate::{
     state::Edge,
 };
 use base::{error::Result, search::Query};
-use db::tenancy::TenantTx;
+use db::tenancy::{SingleReads, TenantTx};
 
-/// GET of a list.
+/// GET of a list. Takes one round trip, and another to find the campaign if it is named by its slug or has no rows.
 ///
 /// # Errors
 /// `not_found` for the campaign, `bad_request` for the parameters.
 pub async fn list<R: Resource>(app: &Edge, caller: &Caller, c: Option<&str>, page: &Page<R::Filter>) -> Result<Reply> {
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let campaign = match c {
-        Some(c) => Some(campaign_id(&tx, caller, &Ref::parse(c)).await?),
+    let db = SingleReads::new(&app.pool, caller.tenant_id());
+    let named = c.map(Ref::parse);
+    let campaign = match &named {
+        Some(Ref::Id(id)) => Some(*id),
+        Some(slug) => Some(id_of(campaign_named(caller, slug).filter(db.condition()), &db).await?),
         None => None,
     };
-    let rows = find_page::<R>(&tx, caller, campaign, page).await?;
+    let select = selected::<R>(caller, campaign, page.q.as_deref(), &page.filter)?.filter(db.condition());
+    let rows = page_of::<R>(&db, select, page).await?;
+    if let (Some(id @ Ref::Id(_)), true) = (&named, rows.items.is_empty()) {
+        id_of(campaign_named(caller, id).filter(db.condition()), &db).await?;
+    }
     Reply::ok(&page.serialize_items(rows, |row| key::<R>(row, page.sort.key), |row| view::<R>(row, caller))?)
 }
 
@@ -43,8 +49,15 @@ pub async fn find_page<R: Resource>(
     campaign: Option<Uuid>,
     page: &Page<R::Filter>,
 ) -> Result<Items<R::Model>> {
-    let select = selected::<R>(caller, campaign, page.q.as_deref(), &page.filter)?;
-    let (rows, is_cut) = budget::raw(tx, paged::<R>(select, page)?).await?;
+    page_of::<R>(tx, selected::<R>(caller, campaign, page.q.as_deref(), &page.filter)?, page).await
+}
+
+async fn page_of<R: Resource>(
+    db: &impl ConnectionTrait,
+    select: Select<R::Entity>,
+    page: &Page<R::Filter>,
+) -> Result<Items<R::Model>> {
+    let (rows, is_cut) = budget::raw(db, paged::<R>(select, page)?).await?;
     let Items { items, next_cursor } = page.finish(rows, is_cut, |row| key_of_raw::<R>(row, page.sort.key));
     Ok(Items { items: budget::models(&items), next_cursor })
 }
