@@ -11,7 +11,11 @@ async fn a_player_acts_for_its_own_character() {
     let tenant = server.tenant("acme").await;
     let world = dungeon(&tenant).await;
     world.post("/characters", json!({ "slug": "mira", "name": "Mira" })).await.expect(201);
-    let id = begin(&world, duel()).await;
+    // The sword's best blow does not fell the orc, so it has a turn.
+    let mut fight = duel();
+    fight["participants"][1]["hp"] = json!(60);
+    fight["participants"][1]["max_hp"] = json!(60);
+    let id = begin(&world, fight).await;
     let path = world.path(&format!("/encounters/{id}/actions"));
     let token = |player: &str| json!({ "campaign": "dungeon", "player_id": player, "scopes": ["read", "play"] });
     let (fenric, mira) = (tenant.token(token("fenric")).await, tenant.token(token("mira")).await);
