@@ -247,14 +247,7 @@ impl Error {
     /// stopping.
     #[must_use]
     pub fn is_outage(&self) -> bool {
-        match self.of_database() {
-            // A connection that is cut during the handshake is reported as a protocol error.
-            Some(sqlx::Error::PoolTimedOut | sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_)) => {
-                true
-            }
-            Some(sqlx::Error::Database(e)) => e.code().is_some_and(|c| is_away(&c)),
-            _ => self.is_away,
-        }
+        self.is_away || self.of_database().is_some_and(is_outage)
     }
 
     /// Whether it is unknown if the transaction was committed, because the answer was lost. Do not retry it before that is
@@ -357,6 +350,17 @@ impl Error {
             }
             _ => Self::new(Code::Internal, "An unexpected error occurred."),
         }
+    }
+}
+
+/// [`Error::is_outage`], before an error of the database has become one of ours.
+#[must_use]
+pub fn is_outage(error: &sqlx::Error) -> bool {
+    match error {
+        // A connection that is cut during the handshake is reported as a protocol error.
+        sqlx::Error::PoolTimedOut | sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(e) => e.code().is_some_and(|code| is_away(&code)),
+        _ => false,
     }
 }
 

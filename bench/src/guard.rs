@@ -13,7 +13,7 @@ use crate::{
     frontends::{self, Idle},
     process::{Meter, Program},
     report::{checked, median},
-    world::World,
+    world::{PAYING, PLAIN, World},
 };
 
 /// The usual figures, as last recorded.
@@ -27,15 +27,6 @@ const UNIT_TIME: Duration = Duration::from_millis(700);
 const FIGURE_TIME: Duration = Duration::from_millis(1500);
 /// Texts for the planner. No round needs that many.
 const TEXTS_EACH: usize = 6_000;
-const PLAIN: &str = "Good morning to you";
-const PAYING: &str = "I pay for my drink";
-
-/// Which way a figure gets worse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Worse {
-    Higher,
-    Lower,
-}
 
 /// What is measured.
 pub struct Guard<'a> {
@@ -54,7 +45,7 @@ impl Guard<'_> {
     /// server that has done nothing, for the memory of connections.
     ///
     /// # Errors
-    /// If something fails, or `guard.json` does not list exactly what is measured.
+    /// If something fails, or `guard.json` lists something else than what is measured.
     pub async fn watch(
         &self,
         only: &[&str],
@@ -89,10 +80,11 @@ impl Guard<'_> {
             let each: Vec<String> = found.iter().map(|value| format!("{value:.2}")).collect();
             let (now, then) =
                 (median(found), entry["usual"].as_f64().ok_or_else(|| format!("{name} has no usual value"))?);
-            let worse = if *name == "get_rate" { Worse::Lower } else { Worse::Higher };
-            let (bound, kept) = match worse {
-                Worse::Higher => (then * (1.0 + TOLERANCE), now <= then * (1.0 + TOLERANCE)),
-                Worse::Lower => (then * (1.0 - TOLERANCE), now >= then * (1.0 - TOLERANCE)),
+            // A rate gets worse when it falls.
+            let (bound, kept) = if *name == "get_rate" {
+                (then * (1.0 - TOLERANCE), now >= then * (1.0 - TOLERANCE))
+            } else {
+                (then * (1.0 + TOLERANCE), now <= then * (1.0 + TOLERANCE))
             };
             all_kept &= kept;
             let (verdict, what) = (if kept { "" } else { "WORSE: " }, entry["what"].as_str().unwrap_or_default());

@@ -15,6 +15,10 @@ use crate::{
     client::{Connection, request},
 };
 
+/// What a player says when no tool is called.
+pub const PLAIN: &str = "Good morning to you";
+/// What a player says that makes the model remember it.
+pub const PAYING: &str = "I pay for my drink";
 /// The number of NPCs in the campaign.
 pub const NPCS: usize = 64;
 /// The number of players in the campaign.

@@ -24,7 +24,7 @@ use crate::{
     retry::{self, BRIEF, Patience, Tries},
 };
 use base::{
-    error::{Error, Result},
+    error::{Error, Result, is_outage},
     metrics,
     request_id::RequestId,
 };
@@ -159,9 +159,20 @@ impl<'p> SingleReads<'p> {
         Expr::cust_with_values("(SELECT set_config('app.tenant_id', $1, true)) IS NOT NULL", [tenant])
     }
 
-    async fn lease(&self) -> Result<Lease, DbErr> {
-        metrics::STATEMENTS.inc();
-        self.pool.acquire().await.map_err(query_error)
+    async fn rows(&self, statement: &Statement) -> Result<Vec<PgRow>, DbErr> {
+        let mut dead = Dead::default();
+        loop {
+            metrics::STATEMENTS.inc();
+            let mut lease = self.pool.acquire().await.map_err(query_error)?;
+            match bound(statement).fetch_all(&mut *lease).await {
+                Ok(rows) => {
+                    lease.give_back();
+                    return Ok(rows);
+                }
+                Err(error) if dead.skips(&error) => {}
+                Err(error) => return Err(query_error(error)),
+            }
+        }
     }
 }
 
@@ -401,21 +412,27 @@ fn seconds(n: u32) -> Duration {
 /// How many dead connections to skip. The first one makes the pool check all others before use.
 const DEAD_MAX: usize = 4;
 
-/// Begins a transaction and returns the text of the last statement's result. If the connection breaks, nothing was done yet, so
-/// this tries the next one; but not after a silent connection, because that already took its time.
+/// The connections that broke before they had done anything.
+#[derive(Default)]
+struct Dead(usize);
+
+impl Dead {
+    /// Whether to try the next connection. Not after a silent one, because that already took its time.
+    fn skips(&mut self, error: &sqlx::Error) -> bool {
+        let skips = self.0 < DEAD_MAX && !is_silence(error) && is_outage(error);
+        self.0 += usize::from(skips);
+        skips
+    }
+}
+
+/// Begins a transaction and returns the text of the last statement's result. Tries the next connection if one is dead.
 async fn begin(pool: &Pool, sql: &str, statement_max: Option<Duration>) -> Result<(Lease, Option<String>)> {
-    let mut dead = 0;
+    let mut dead = Dead::default();
     loop {
         let mut lease = pool.acquire().await?;
         match lease.begin(sql, statement_max).await {
             Ok(number) => return Ok((lease, number)),
-            Err(error) if !is_silence(&error) && dead < DEAD_MAX => {
-                let error = Error::from(error);
-                if !error.is_outage() {
-                    return Err(error);
-                }
-                dead += 1;
-            }
+            Err(error) if dead.skips(&error) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -490,17 +507,11 @@ impl ConnectionTrait for SingleReads<'_> {
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
-        let mut lease = self.lease().await?;
-        let row = bound(&statement).fetch_optional(&mut *lease).await.map_err(query_error)?;
-        lease.give_back();
-        Ok(row.map(Into::into))
+        Ok(self.rows(&statement).await?.into_iter().next().map(Into::into))
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        let mut lease = self.lease().await?;
-        let rows = bound(&statement).fetch_all(&mut *lease).await.map_err(query_error)?;
-        lease.give_back();
-        Ok(rows.into_iter().map(Into::into).collect())
+        Ok(self.rows(&statement).await?.into_iter().map(Into::into).collect())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Turns whose last words meet a database that goes away.
+//! Turns whose last words meet a database that goes away, and reads that meet it.
 
 use std::time::Duration;
 
@@ -200,4 +200,22 @@ async fn a_turn_that_fails_has_its_calls_billed() {
     assert_eq!((failed.status, cutter.cuts()), (502, 2), "{}", failed.text);
     assert_eq!((billed(&tenant).await, turns(&world).await[0]["status"].as_str()), (1, Some("failed")));
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 1, "what it did is taken back");
+}
+
+/// Reads take no transaction, so nothing else finds out first that their connection is dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_read_skips_connections_that_were_ended() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut owner = server.owner().await;
+    for round in 0..5 {
+        for path in ["/npcs/innkeeper_bob", "/npcs"] {
+            world.get(path).await.expect(200);
+            let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+            owner.execute(end).await.unwrap();
+            let read = world.get(path).await;
+            assert_eq!(read.status, 200, "{path}, round {round}: {}", read.text);
+        }
+    }
 }

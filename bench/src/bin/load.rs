@@ -19,7 +19,7 @@ use bench::{
     reactions,
     report::{Report, checked, median},
     revert,
-    world::{self, World},
+    world::{self, PAYING, PLAIN, World},
 };
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, Executor, PgConnection, Row};
@@ -38,8 +38,6 @@ const OWN_MODEL: &str = "127.0.0.1:18185";
 const FRESH: &str = "127.0.0.1:18184";
 const KEY: &str = "tk_benchbox_0000000000000000000000000000000000000000000";
 const DATABASE: &str = "tavernkeep_bench";
-const PLAIN: &str = "Good morning to you";
-const PAYING: &str = "I pay for my drink";
 /// The number of texts that are planned once each. A run never needs that many.
 const TEXTS: usize = 20_000;
 

@@ -62,11 +62,12 @@ impl Ref {
     fn matches<R: Resource>(&self) -> Expr {
         match self {
             Self::Slug(_) if !R::HAS_SLUG => col("id").is_null(),
-            named => named.matches_campaign(),
+            named => named.is_this(),
         }
     }
 
-    fn matches_campaign(&self) -> Expr {
+    /// The condition that a row has this id or slug.
+    fn is_this(&self) -> Expr {
         match self {
             Self::Id(id) => col("id").eq(*id),
             Self::Slug(slug) => col("slug").eq(slug.as_str()),
@@ -241,7 +242,7 @@ pub async fn campaign_id(tx: &TenantTx, caller: &Caller, campaign: &Ref) -> Resu
 /// Finds the id of a campaign, if the caller may see it.
 fn campaign_named(caller: &Caller, named: &Ref) -> Select<campaign::Entity> {
     let select = campaign::Entity::find().select_only().column(campaign::Column::Id);
-    let select = select.filter(col("tenant_id").eq(caller.tenant_id())).filter(named.matches_campaign());
+    let select = select.filter(col("tenant_id").eq(caller.tenant_id())).filter(named.is_this());
     match caller.campaign {
         Some(only) => select.filter(col("id").eq(only)),
         None => select,
