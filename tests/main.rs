@@ -16,6 +16,7 @@ mod catalogue;
 mod concurrency;
 mod connections;
 mod conventions;
+mod costs;
 mod crash;
 mod dice;
 mod editing;

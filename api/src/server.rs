@@ -15,7 +15,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::{
     app::App,
-    docs::{self, Documents},
+    docs::{self, Documentation},
     routes,
 };
 use base::error::{Error, Result};
@@ -33,11 +33,6 @@ const BACKLOG: u32 = 2048;
 /// # Errors
 /// `internal` if the address cannot be bound.
 pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
-    let documents = web::Data::new(Documents::render_once(|| {
-        let document = routes::published()?;
-        let yaml = routes::yaml(&document)?;
-        Ok((document, yaml))
-    })?);
     let bind = app.config.bind;
     let failed = |e: io::Error| Error::internal(format!("cannot listen on {bind}: {e}"));
     let listener = listen(bind).map_err(failed)?;
@@ -61,7 +56,7 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
             .on_connect_ext(|connection: &Connection, data| {
                 data.insert(connection.line());
             })
-            .h1(apply_fn_factory(map_config(service(app.clone(), documents.clone()), |()| AppConfig::default()), {
+            .h1(apply_fn_factory(map_config(service(app.clone()), |()| AppConfig::default()), {
                 let app = app.clone();
                 move |request, inside: &_| door::enter(&app, request, inside)
             }));
@@ -108,7 +103,6 @@ fn accept(
 
 fn service(
     app: web::Data<App>,
-    documents: web::Data<Documents>,
 ) -> impl ServiceFactory<
     Request,
     Config = AppConfig,
@@ -120,7 +114,7 @@ fn service(
 > {
     ActixApp::new()
         .configure(|config| app.into_inner().register(config))
-        .app_data(documents)
+        .app_data(web::Data::new(Documentation { published: routes::published }))
         .configure(routes::configure)
         .service(docs::asset)
         .service(docs::favicon)

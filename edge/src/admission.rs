@@ -128,8 +128,8 @@ impl Admission {
 }
 
 /// Runs a request's work while it holds this place.
-pub async fn at<T>(place: Place, work: impl Future<Output = T>) -> T {
-    PLACE.scope(RefCell::new(Some(place)), work).await
+pub fn at<T>(place: Place, work: impl Future<Output = T>) -> impl Future<Output = T> {
+    PLACE.scope(RefCell::new(Some(place)), work)
 }
 
 /// Moves the current request's place to work that goes on in its own task.

@@ -9,7 +9,7 @@
 use std::{any::Any, fmt, panic::AssertUnwindSafe};
 
 use actix_web::{HttpResponse, ResponseError, http::StatusCode};
-use futures_util::FutureExt;
+use futures_util::{FutureExt, TryFutureExt};
 
 use base::{
     error::{Error, Problem},
@@ -26,9 +26,9 @@ pub struct Panicked;
 ///
 /// # Errors
 /// [`Panicked`].
-pub async fn caught<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Panicked> {
+pub fn caught<T>(what: &str, work: impl Future<Output = T>) -> impl Future<Output = Result<T, Panicked>> {
     // Nothing looks at what the work held after it is dropped.
-    AssertUnwindSafe(work).catch_unwind().await.map_err(|payload| {
+    AssertUnwindSafe(work).catch_unwind().map_err(move |payload| {
         count(what, &*payload);
         Panicked
     })

@@ -13,7 +13,7 @@ use std::{
 use pgcluster::{DATABASE, EmbeddedPostgres};
 use sqlx::{ConnectOptions, Connection, PgConnection, postgres::PgConnectOptions};
 
-use crate::support::{Child, Database, Prepared, Server, wire::Wire};
+use crate::support::{Child, Database, Prepared, wire::Wire};
 
 /// Connections that the cluster allows, those of the servers among them.
 pub const CONNECTIONS_MAX: usize = 60;
@@ -186,13 +186,7 @@ impl Stage {
         let cluster = Cluster::make(bytes_max).await;
         let url = cluster.url();
         tavernkeep::database::migrate(&url, &url).await.unwrap();
-        let server = Server::on(Database::elsewhere(url), &[]).await;
-        let credential = {
-            let tenant = server.tenant("acme").await;
-            tenant.world().await;
-            tenant.credential.clone()
-        };
-        let prepared = Prepared { db: server.stop().await, credential };
+        let prepared = Prepared::on(Database::elsewhere(url)).await;
         let wire = Wire::to(&cluster.address()).await;
         let model =
             rehearsal::start(rehearsal::Options { record_requests_max: 100, ..Default::default() }).await.unwrap();

@@ -9,11 +9,11 @@ use std::{
 
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufRead, AsyncBufReadExt, BufReader, Lines},
+    io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
     process::{Child as Process, Command},
 };
 
-use super::{Answer, PATIENT, SECRET, Server, database::Database};
+use super::{Answer, PATIENT, SECRET, Server, database::Database, until};
 
 /// A database with a world in it, and a key to it; no server runs.
 pub struct Prepared {
@@ -24,7 +24,12 @@ pub struct Prepared {
 impl Prepared {
     /// Makes the world of [`super::World`] in the campaign `port-town`.
     pub async fn new() -> Self {
-        let server = Server::start().await;
+        Self::on(Database::create().await).await
+    }
+
+    /// The same in a database that has its schema.
+    pub async fn on(db: Database) -> Self {
+        let server = Server::on(db, &[]).await;
         let credential = {
             let tenant = server.tenant("acme").await;
             tenant.world().await;
@@ -40,7 +45,16 @@ impl Prepared {
 
     /// Starts it with more in its environment.
     pub async fn start_with(&self, model: &rehearsal::Rehearsal, env: &[(&str, &str)]) -> Child {
-        let mut process = Command::new(program())
+        self.start_program("tavernkeep", model, env).await
+    }
+
+    /// Starts a program that also counts its allocations ([`Child::allocated`]).
+    pub async fn start_counted(&self, model: &rehearsal::Rehearsal, env: &[(&str, &str)]) -> Child {
+        self.start_program("counted", model, env).await
+    }
+
+    async fn start_program(&self, name: &str, model: &rehearsal::Rehearsal, env: &[(&str, &str)]) -> Child {
+        let mut process = Command::new(program(name))
             .arg("serve")
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -54,6 +68,7 @@ impl Prepared {
             .env("LLM_MODEL_NAME", "rehearsal")
             .envs(PATIENT)
             .envs(env.iter().copied())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
@@ -110,6 +125,19 @@ impl Child {
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
+    /// How often it has allocated memory so far, and how many bytes. Only for [`Prepared::start_counted`].
+    pub async fn allocated(&mut self) -> (u64, u64) {
+        let log = self.log.clone();
+        let said = || log.lock().unwrap().matches("allocated ").count();
+        let before = said();
+        self.process.stdin.as_mut().unwrap().write_all(b"\n").await.unwrap();
+        until("the counts", async || said() > before).await;
+        let log = self.log();
+        let line = log.lines().rfind(|line| line.starts_with("allocated ")).unwrap();
+        let mut numbers = line.split(' ').filter_map(|word| word.parse().ok());
+        (numbers.next().unwrap(), numbers.next().unwrap())
+    }
+
     /// `kill -9`, and waits until it is gone.
     pub async fn kill(&mut self) {
         self.process.kill().await.unwrap();
@@ -129,6 +157,11 @@ impl Child {
     /// GET below the campaign, or anywhere if the path begins with two slashes.
     pub async fn get(&self, path: &str) -> Answer {
         send(self.credential.clone(), self.http.get(self.place(path))).await.unwrap()
+    }
+
+    /// [`Self::get`] that outlives this borrow.
+    pub fn read(&self, path: &str) -> impl Future<Output = reqwest::Result<Answer>> + Send + use<> {
+        send(self.credential.clone(), self.http.get(self.place(path)))
     }
 
     /// POST below the campaign, or anywhere if the path begins with two slashes; it outlives this borrow.
@@ -187,19 +220,19 @@ async fn send(credential: String, request: reqwest::RequestBuilder) -> reqwest::
     Ok(Answer { status, headers, text, body })
 }
 
-/// The real program, which is built beside the tests.
-fn program() -> PathBuf {
+/// A real program, which is built beside the tests.
+fn program(name: &str) -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
-    path.push("tavernkeep");
-    assert!(path.exists(), "build it first: cargo build -p tavernkeep");
+    path.push(name);
+    assert!(path.exists(), "build it first: cargo build --workspace --bins");
     path
 }
 
 /// The real program's command line: its status and what it printed as JSON.
 pub async fn operator(url: &str, arguments: &[&str]) -> (bool, Value) {
-    let done = Command::new(program())
+    let done = Command::new(program("tavernkeep"))
         .args(arguments)
         .arg("--json")
         .env_clear()

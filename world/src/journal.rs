@@ -11,7 +11,7 @@ use actix_web::{
 use entity::session::Role;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
 use tokio::{
     sync::watch,
@@ -121,11 +121,35 @@ pub async fn changes(app: &Edge, caller: &Caller, c: &str, after: i64, limit: i6
     }
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
-    Reply::ok(&page(&tx, caller, campaign, after, limit).await?)
+    Reply::ok(&page(&tx, caller, campaign, after, limit).await?.read())
+}
+
+/// A page of the journal as PostgreSQL sent it. Its JSON takes far more memory once it is read, so that is done last.
+struct Page {
+    rows: Vec<PgRow>,
+    after: i64,
+    limit: usize,
+    /// Up to where the journal was searched, if not for a number of rows only.
+    end: Option<i64>,
+    /// Whether it was searched to its end, or for a number of rows only.
+    is_all: bool,
+}
+
+impl Page {
+    fn read(self) -> Changes {
+        let Self { rows, after, limit, end, is_all } = self;
+        let mut items = stored::each(rows.iter().take(limit), change);
+        let is_cut = budget::keep(&mut items) | budget::is_cut(&rows) | (rows.len() > limit);
+        let next_after = match (end, items.last()) {
+            (Some(end), _) if !is_cut => end.max(after),
+            (_, last) => last.map_or(after, |c| c.seq),
+        };
+        Changes { next_after, has_more: is_cut || !is_all, items }
+    }
 }
 
 /// A page of the journal. Two statements, or three for a caller who may not read everything.
-async fn page(tx: &TenantTx, caller: &Caller, campaign: Uuid, after: i64, limit: i64) -> Result<Changes> {
+async fn page(tx: &TenantTx, caller: &Caller, campaign: Uuid, after: i64, limit: i64) -> Result<Page> {
     // Search up to `end`. The page skips changes that the caller may not read.
     let (end, is_all, shown) = match caller.sees_secrets() {
         true => (None, true, "true".to_owned()),
@@ -156,14 +180,7 @@ async fn page(tx: &TenantTx, caller: &Caller, campaign: Uuid, after: i64, limit:
             format!("The journal up to {pruned} has been pruned; read the current state first."),
         ));
     }
-    let limit = usize::try_from(limit).unwrap_or(200);
-    let mut items = stored::each(rows.iter().take(limit), change);
-    let is_cut = budget::keep(&mut items) | budget::is_cut(&rows) | (rows.len() > limit);
-    let next_after = match (end, items.last()) {
-        (Some(end), _) if !is_cut => end.max(after),
-        (_, last) => last.map_or(after, |c| c.seq),
-    };
-    Ok(Changes { next_after, has_more: is_cut || !is_all, items })
+    Ok(Page { rows, after, limit: usize::try_from(limit).unwrap_or(200), end, is_all })
 }
 
 /// SQL for whether a journal row is a created or deleted message that the caller may read. `$6` is the caller's character.
@@ -307,7 +324,7 @@ impl Follower {
         let lives = keys::lives(&tx, self.caller.key.unwrap_or_default()).await?;
         drop(tx);
         // A token carries its own expiry, and may depend on a character or a visit.
-        Ok((lives && self.app.keys.is_live(&self.caller).await?).then_some(page))
+        Ok((lives && self.app.keys.is_live(&self.caller).await?).then(|| page.read()))
     }
 }
 
@@ -332,7 +349,7 @@ pub fn in_utc(column: &str, value: &mut serde_json::Value) {
     }
 }
 
-fn change(row: &sqlx::postgres::PgRow) -> Result<Change> {
+fn change(row: &PgRow) -> Result<Change> {
     let row_image = |name: &str| -> Result<_> {
         let mut value: Option<serde_json::Value> = row.read(name)?;
         if let Some(serde_json::Value::Object(members)) = &mut value {

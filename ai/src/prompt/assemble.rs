@@ -388,12 +388,14 @@ async fn resolve(tx: &TenantTx, caller: &Caller, wanted: &PromptRequest<'_>) -> 
            (SELECT c.settings -> 'models' FROM campaign c WHERE c.tenant_id = $1 AND c.id = $2) AS models, \
            CASE kind WHEN 'npc' THEN (SELECT n.model FROM npc n WHERE n.tenant_id = $1 AND n.id = actor_id) \
              WHEN 'owner' THEN (SELECT o.model FROM owner o WHERE o.tenant_id = $1 AND o.id = actor_id) END AS model \
-         FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND (slug = ANY ($3) OR actor_id = ANY ($4))",
+         FROM actor_slug WHERE tenant_id = $1 AND campaign_id = $2 AND (slug IN ($3, $4) OR actor_id IN ($5, $6))",
     )
     .bind(tx.tenant())
     .bind(campaign)
-    .bind([wanted.entity, wanted.player])
-    .bind([wanted.entity, wanted.player].iter().filter_map(|n| Uuid::try_parse(n).ok()).collect::<Vec<_>>())
+    .bind(wanted.entity)
+    .bind(wanted.player)
+    .bind(Uuid::try_parse(wanted.entity).ok())
+    .bind(Uuid::try_parse(wanted.player).ok())
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let actors = rows

@@ -3,10 +3,7 @@
 
 mod page;
 
-use std::{
-    io::Write as _,
-    sync::{LazyLock, OnceLock},
-};
+use std::{io::Write as _, sync::LazyLock};
 
 use actix_web::{
     HttpRequest, HttpResponse, get,
@@ -17,45 +14,43 @@ use base::error::{Code, Error, Problem, Result};
 use edge::caller::access;
 use flate2::{Compression, write::GzEncoder};
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
-/// The OpenAPI document, as YAML and as a page.
-#[derive(Clone)]
-pub struct Documents {
-    pub yaml: Bytes,
-    pub page: Bytes,
+/// The OpenAPI document as it is in the repository. A test compares it with the routes.
+const OPENAPI: &str = include_str!("../../../openapi.yaml");
+
+/// Writes the page that shows the OpenAPI document, when somebody asks for it.
+#[derive(Clone, Copy)]
+pub struct Documentation {
+    /// Makes the document.
+    pub published: fn() -> Result<Value>,
 }
 
-impl Documents {
-    /// Renders both documents once per process. `published` makes the document and its YAML.
-    ///
-    /// # Errors
-    /// `internal` if they cannot be written.
-    pub fn render_once(published: impl FnOnce() -> Result<(Value, String)>) -> Result<Self> {
-        static WRITTEN: OnceLock<Documents> = OnceLock::new();
-        if let Some(known) = WRITTEN.get() {
-            return Ok(known.clone());
-        }
-        let (document, yaml) = published()?;
-        let written = Self { yaml: yaml.into(), page: page::render(&document)?.into() };
-        Ok(WRITTEN.get_or_init(|| written).clone())
+impl Documentation {
+    /// The page, which is written once per process.
+    async fn page(self) -> Result<Bytes> {
+        static WRITTEN: OnceCell<Bytes> = OnceCell::const_new();
+        let write = move || page::render(&(self.published)()?).map(Bytes::from);
+        let written = WRITTEN.get_or_try_init(async || web::block(write).await.map_err(Error::internal)?);
+        written.await.cloned()
     }
 }
 
 /// The OpenAPI document.
 #[utoipa::path(tag = "service", operation_id = "get_openapi", responses((status = 200, content_type = "application/yaml")))]
 #[get("/openapi.yaml")]
-pub async fn openapi(documents: web::Data<Documents>) -> HttpResponse {
-    HttpResponse::Ok().content_type("application/yaml").body(documents.yaml.clone())
+pub async fn openapi() -> HttpResponse {
+    HttpResponse::Ok().content_type("application/yaml").body(OPENAPI)
 }
 
 /// The API documentation as a page.
 #[utoipa::path(tag = "service", operation_id = "get_docs", responses((status = 200, content_type = "text/html")))]
 #[get("/docs")]
-pub async fn docs(documents: web::Data<Documents>) -> HttpResponse {
-    HttpResponse::Ok()
+pub async fn docs(documentation: web::Data<Documentation>) -> Result<HttpResponse> {
+    Ok(HttpResponse::Ok()
         .content_type("text/html; charset=utf-8")
         .insert_header(("content-security-policy", PAGE_POLICY))
-        .body(documents.page.clone())
+        .body(documentation.page().await?))
 }
 
 const PAGE_POLICY: &str =

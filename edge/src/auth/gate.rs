@@ -37,13 +37,10 @@ pub async fn gate<B: MessageBody + 'static>(
 }
 
 async fn admit(request: &ServiceRequest) -> Result<()> {
-    let pattern = request.match_pattern();
-    // If two patterns fit a path, actix names the one that was registered first, even if only the other has this
-    // method.
-    let method = request.method().as_str();
-    let Some(wanted) = pattern.and_then(|p| access::of(method, &p).or_else(|| access::fitting(method, request.path())))
-    else {
-        return Err(crate::caller::access::no_route(request.request()));
+    // The path as actix matches it with the routes.
+    let path = request.match_info().as_str();
+    let Some(wanted) = access::fitting(request.method().as_str(), path) else {
+        return Err(access::no_route(request.request()));
     };
     request.extensions_mut().insert(wanted);
     if wanted.in_first_frame {

@@ -75,6 +75,14 @@ impl Access {
         self.scopes().find(|scope| !scopes.has(*scope) && !does_as_well(*scope))
     }
 
+    /// Whether its path's pattern fits a requested path.
+    #[must_use]
+    pub fn fits(&self, path: &str) -> bool {
+        let mut given = path.split('/');
+        let is_fit = |part: &str, given: &str| given == part || (part.starts_with('{') && !given.is_empty());
+        self.path.split('/').all(|part| given.next().is_some_and(|given| is_fit(part, given))) && given.next().is_none()
+    }
+
     /// All required scopes.
     pub fn scopes(&self) -> impl Iterator<Item = Scope> {
         self.scope.into_iter().chain(self.also)
@@ -264,31 +272,27 @@ pub const TABLE: &[Access] = &[
     on("POST",   "/v1/campaigns/{c}/turns/{x}/undo", Campaign, Gm, Never),
 ];
 
-static INDEX: LazyLock<HashMap<(&'static str, &'static str), &'static Access>> =
-    LazyLock::new(|| TABLE.iter().map(|a| ((a.method, a.path), a)).collect());
+/// The rows of [`TABLE`] by their method and the number of their path's segments.
+static BY_SHAPE: LazyLock<HashMap<(&'static str, usize), Vec<&'static Access>>> = LazyLock::new(|| {
+    let mut shapes: HashMap<_, Vec<_>> = HashMap::new();
+    for access in TABLE {
+        shapes.entry((access.method, access.path.split('/').count())).or_default().push(access);
+    }
+    shapes
+});
 
-/// The requirements of a method on a route's pattern; none if the pair is not listed.
-#[must_use]
-pub fn of(method: &str, pattern: &str) -> Option<&'static Access> {
-    INDEX.get(&(method, pattern)).copied()
-}
-
-/// The requirements of a method on a requested path.
+/// The requirements of a method on a requested path, decoded. Not more than one row fits.
 #[must_use]
 pub fn fitting(method: &str, path: &str) -> Option<&'static Access> {
-    TABLE.iter().find(|a| a.method == method && fits(a.path, path))
+    let rows = BY_SHAPE.get(&(method, path.split('/').count()))?;
+    rows.iter().copied().find(|a| a.fits(path))
 }
 
 /// The methods that are allowed on a requested path.
 #[must_use]
 pub fn methods(path: &str) -> Vec<&'static str> {
-    TABLE.iter().filter(|a| fits(a.path, path)).map(|a| a.method).collect()
-}
-
-fn fits(pattern: &str, path: &str) -> bool {
-    let mut given = path.trim_end_matches('/').split('/');
-    pattern.split('/').all(|part| given.next().is_some_and(|g| g == part || (part.starts_with('{') && !g.is_empty())))
-        && given.next().is_none()
+    let path = path.trim_end_matches('/');
+    TABLE.iter().filter(|a| a.fits(path)).map(|a| a.method).collect()
 }
 
 /// Paths that need no credential and so are not in the access table.

@@ -29,6 +29,13 @@ pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// The column with the number of rows before the page was cut.
 const FOUND: &str = "page_rows_found";
 
+/// The column with the upper bound of the bytes of all rows up to this one, and with it.
+const BYTES: &str = "page_bytes";
+
+/// No value is more than so many times as long as its compressed form. LZ4, the better of PostgreSQL's two methods, writes at least one
+/// byte for 255.
+const COMPRESSION_MAX: usize = 256;
+
 /// How many rows are measured at a time. At most this many are measured beyond the end of a page.
 const AT_ONCE: usize = 8;
 
@@ -71,17 +78,40 @@ pub fn is_cut(rows: &[PgRow]) -> bool {
 
 /// The rows of a kind's select that fit on a page, not yet converted, and whether rows were left out.
 ///
+/// Most pages are so small that an upper bound of their size shows it. That costs a third less than measuring ([`within`]), which is
+/// done only if the bound is too large.
+///
 /// # Errors
 /// Those of the database.
 pub async fn raw<E: EntityTrait>(db: &impl ConnectionTrait, select: Select<E>) -> Result<(Vec<QueryResult>, bool)> {
-    let Statement { sql, values, .. } = select.build(DbBackend::Postgres);
-    let columns: Vec<String> =
-        E::Column::iter().filter(may_be_large::<E>).map(|column| Iden::unquoted(&column).to_owned()).collect();
-    let sql = within(&sql, columns.iter().map(String::as_str));
-    let rows = db.query_all_raw(Statement { sql, values, db_backend: DbBackend::Postgres }).await?;
+    let Statement { sql: inner, values, db_backend } = select.build(DbBackend::Postgres);
+    let sql = bounded(&inner, E::Column::iter().filter_map(|column| upper_bound::<E>(&column)));
+    let rows = db.query_all_raw(Statement { sql, values: values.clone(), db_backend }).await?;
+    let bytes: i64 = rows.last().map_or(Ok(0), |row| row.try_get("", BYTES))?;
+    if usize::try_from(bytes).is_ok_and(|bytes| bytes < PAGE_BYTES_MAX) {
+        return Ok((rows, false));
+    }
+    let columns = E::Column::iter().filter(|column| upper_bound::<E>(column).is_some());
+    let names: Vec<String> = columns.map(|column| Iden::unquoted(&column).to_owned()).collect();
+    let sql = within(&inner, names.iter().map(String::as_str));
+    let rows = db.query_all_raw(Statement { sql, values, db_backend }).await?;
     let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get("", FOUND))?;
     let is_cut = usize::try_from(found).is_ok_and(|found| found > rows.len());
     Ok((rows, is_cut))
+}
+
+/// Cuts the select `inner` after the row with which the `upper_bounds` of the columns' sizes reach a page. Each row has the sum up to
+/// and with itself. Reads no value to measure it.
+fn bounded(inner: &str, upper_bounds: impl Iterator<Item = String>) -> String {
+    let mut size = "0::bigint".to_owned();
+    upper_bounds.for_each(|bound| {
+        let _ = write!(size, " + {bound}");
+    });
+    format!(
+        "SELECT * FROM (SELECT s.*, (sum(s.page_row_bytes) OVER (ROWS UNBOUNDED PRECEDING))::bigint AS {BYTES} \
+             FROM (SELECT p.*, {size} AS page_row_bytes FROM ({inner}) p) s) r \
+         WHERE r.{BYTES} - r.page_row_bytes < {PAGE_BYTES_MAX}"
+    )
 }
 
 /// Like [`raw`], but converted: the rows that can be read, and whether rows were left out for any reason.
@@ -103,10 +133,19 @@ pub fn models<M: FromQueryResult>(rows: &[QueryResult]) -> Vec<M> {
     stored::each(rows, |row| Ok(M::from_query_result(row, "")?))
 }
 
-/// Whether a column holds text or JSON.
-fn may_be_large<E: EntityTrait>(column: &E::Column) -> bool {
+/// An upper bound of the bytes of a column's value; `None` for a column that is never large. PostgreSQL knows the length of a text
+/// without reading it. Of a compressed JSON value or array it knows only the length as stored.
+fn upper_bound<E: EntityTrait>(column: &E::Column) -> Option<String> {
     use ColumnType::{Array, Json, JsonBinary, String, Text, VarBinary};
-    matches!(column.def().get_column_type(), String(_) | Text | Json | JsonBinary | Array(_) | VarBinary(_))
+    let value = format!("p.\"{}\"", Iden::unquoted(column));
+    match column.def().get_column_type() {
+        String(_) | Text => Some(format!("coalesce(octet_length({value}), 0)")),
+        Json | JsonBinary | Array(_) | VarBinary(_) => Some(format!(
+            "coalesce(pg_column_size({value})::bigint * \
+             CASE WHEN pg_column_compression({value}) IS NULL THEN 1 ELSE {COMPRESSION_MAX} END, 0)"
+        )),
+        _ => None,
+    }
 }
 
 /// Cuts rows to one page. Returns whether some were cut off.

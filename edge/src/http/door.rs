@@ -15,7 +15,7 @@ use actix_web::{
         header::{self, HeaderMap, HeaderName, HeaderValue},
     },
 };
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt, TryFutureExt};
 use tokio::time::Instant;
 
 use super::observe::{count, has_body};
@@ -37,7 +37,7 @@ static UNLIMITED: LazyLock<(HeaderValue, HeaderValue)> = LazyLock::new(|| {
     (value(policy), value(state))
 });
 
-/// Lets a request in or rejects it.
+/// Lets a request in or rejects it. An open stream holds the space of this future to its end, so it is kept small.
 pub fn enter<S>(
     app: &Edge,
     request: Request,
@@ -46,18 +46,12 @@ pub fn enter<S>(
 where
     S: Service<Request, Response = ServiceResponse<BoxBody>>,
 {
-    let entered = match app.admission.enter(request.method(), request.path()) {
+    match app.admission.enter(request.method(), request.path()) {
         Ok(place) => {
             request.extensions_mut().insert(place);
-            Ok(inside.call(request))
+            inside.call(request).map_ok(Response::from).left_future()
         }
-        Err(busy) => Err(refuse(request, busy, Instant::now())),
-    };
-    async move {
-        match entered {
-            Ok(inside) => inside.await.map(Response::from),
-            Err(refused) => Ok(refused.await),
-        }
+        Err(busy) => refuse(request, busy, Instant::now()).map(Ok).right_future(),
     }
 }
 

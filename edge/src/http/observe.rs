@@ -53,7 +53,8 @@ pub async fn observe<B: MessageBody + 'static>(
             return next.call(request).await.map(ServiceResponse::map_into_boxed_body);
         }
         let answer = match request.app_data::<web::Data<Edge>>().cloned() {
-            Some(app) => cors::preflight(&app, &request).await,
+            // Boxed, because few requests are one.
+            Some(app) => Box::pin(cors::preflight(&app, &request)).await,
             None => HttpResponse::NoContent().finish(),
         };
         Ok(request.into_response(answer))
