@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{log_of, player, tenant, town};
 use crate::{
     play::{Guest, token},
-    support::Server,
+    support::{Server, until},
 };
 
 const ALICE: &str = "player_alice";
@@ -25,6 +25,9 @@ async fn players_speak_to_those_at_their_place() {
     let far = say("harbour_ilse").await.expect(403);
     assert!(far.text.contains("Ilse is not at the location of Alice"), "{}", far.text);
     say("cook").await.expect(303);
+    // The page does not wait for the answer.
+    let has_answered = async || world.get("/turns").await.items().iter().all(|turn| turn["status"] == "succeeded");
+    until("the cook's answer", has_answered).await;
     // The same by the API: a player's token is refused, a game master speaks to all.
     let alice = player(&acme, ALICE).await;
     let turn =
