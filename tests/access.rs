@@ -7,6 +7,7 @@ use edge::caller::{
     access::{Access, Player, Reach, TABLE},
 };
 use rehearsal::{Reply, Script};
+use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{Client, Rows, Server, counts};
@@ -67,6 +68,20 @@ fn no_path_fits_two_routes() {
             assert!(!(a.fits(&path) && b.fits(&path)), "{} {path} fits {} and {}", a.method, a.path, b.path);
         }
     }
+}
+
+/// A path is decoded before it finds its route. What the route requires must not depend on how it was written.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_encoded_path_requires_what_its_route_requires() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let reader = acme.with_scopes(&[Scope::Read]).await;
+    for path in ["/v1/campaigns/import", "/v1/campaigns/%69mport", "/%76%31/c%61mpaigns/import"] {
+        let post = reader.request(Method::POST, path).json(&json!({}));
+        reader.send_odd(post).await.problem(403, "forbidden");
+    }
+    let list = reader.send_odd(reader.request(Method::GET, "/v1/%63ampaigns")).await.expect(200);
+    assert_eq!(list.items().len(), 0, "{}", list.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

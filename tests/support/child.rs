@@ -156,7 +156,7 @@ impl Child {
 
     /// GET below the campaign, or anywhere if the path begins with two slashes.
     pub async fn get(&self, path: &str) -> Answer {
-        send(self.credential.clone(), self.http.get(self.place(path))).await.unwrap()
+        self.read(path).await.unwrap()
     }
 
     /// [`Self::get`] that outlives this borrow.

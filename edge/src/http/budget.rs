@@ -101,7 +101,7 @@ pub async fn raw<E: EntityTrait>(db: &impl ConnectionTrait, select: Select<E>) -
 }
 
 /// Cuts the select `inner` after the row with which the `upper_bounds` of the columns' sizes reach a page. Each row has the sum up to
-/// and with itself. Reads no value to measure it.
+/// and with itself. Reads no value to measure it. The rows keep their order, because a window without one takes them as they come.
 fn bounded(inner: &str, upper_bounds: impl Iterator<Item = String>) -> String {
     let mut size = "0::bigint".to_owned();
     upper_bounds.for_each(|bound| {

@@ -53,7 +53,7 @@ pub async fn observe<B: MessageBody + 'static>(
             return next.call(request).await.map(ServiceResponse::map_into_boxed_body);
         }
         let answer = match request.app_data::<web::Data<Edge>>().cloned() {
-            // Boxed, because few requests are one.
+            // Boxed, because few requests are preflights, and every request holds the space for this.
             Some(app) => Box::pin(cors::preflight(&app, &request)).await,
             None => HttpResponse::NoContent().finish(),
         };
