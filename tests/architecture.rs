@@ -118,6 +118,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "connections",
             "panics",
             "passwords",
+            "patterns",
             "tenants",
             "caller",
             "limits",

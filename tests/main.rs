@@ -46,6 +46,7 @@ mod narrowed;
 mod openapi;
 mod overload;
 mod panics;
+mod patterns;
 mod planner;
 mod play;
 mod prompt;

@@ -1,20 +1,19 @@
 //! Every route, as a table of contents. `edge/src/caller/access.rs` says which scope each route requires.
 
-use actix_web::{
-    dev::{HttpServiceFactory, ServiceFactory, ServiceRequest},
-    middleware::from_fn,
-    web,
-};
+use actix_web::{FromRequest, Handler, Responder, Route, guard, middleware::from_fn, web};
 use serde_json::Value;
-use utoipa::openapi::{OpenApi, RefOr, Schema};
-use utoipa_actix_web::{AppExt as _, OpenApiFactory};
+use utoipa::openapi::{Components, OpenApi, OpenApiBuilder, Paths, RefOr, Schema, path::HttpMethod};
+use utoipa_actix_web::OpenApiFactory;
 
 use crate::{docs, openapi, ops::health};
 use ai::{bridge, commands, planner, prompt, reactions, tools, turns};
 use base::error::{Error, Result};
 use edge::{
     auth::{self, gate::gate},
-    model_profiles, tenant_settings, users,
+    http::router::Router,
+    model_profiles,
+    patterns::Row,
+    tenant_settings, users,
 };
 use world::{
     campaigns, characters, dice, encounters, erasure, interchange, lore, memory, messages, npcs, owners, rules, scenes,
@@ -23,20 +22,23 @@ use world::{
 
 /// Registers all routes.
 pub fn configure(config: &mut web::ServiceConfig) {
-    open(&mut *config);
-    config.service(v1(web::scope(V1)).wrap(from_fn(gate)));
+    let mut at_root = Rows(Vec::new());
+    open(&mut at_root);
+    for Row { method, pattern, value } in at_root.0 {
+        config.route(&pattern, value.guard(guard::fn_guard(move |request| request.head().method == method)));
+    }
+    let mut rows = Rows(Vec::new());
+    v1(&mut rows);
+    config.service(web::scope("/v1").default_service(Router::new(rows.0)).wrap(from_fn(gate)));
 }
 
 /// The OpenAPI document of all routes.
 #[must_use]
 pub fn document() -> OpenApi {
-    let (_, mut api) = actix_web::App::new()
-        .into_utoipa_app()
-        .configure(|config| {
-            open(&mut *config);
-            config.service(v1(utoipa_actix_web::scope::scope(V1)));
-        })
-        .split_for_parts();
+    let Described { paths, schemas } = Described::all();
+    let mut components = Components::new();
+    components.schemas.extend(schemas);
+    let mut api = OpenApiBuilder::new().paths(paths).components(Some(components)).build();
     openapi::complete(&mut api);
     api
 }
@@ -82,239 +84,272 @@ pub fn frames() -> Result<Value> {
 /// other.
 #[must_use]
 pub fn schemas() -> Vec<(String, RefOr<Schema>)> {
-    let mut schemas = Schemas(Vec::new());
-    open(&mut schemas);
-    v1(&mut schemas);
-    schemas.0
+    Described::all().schemas
 }
 
-/// Where routes are registered: in the server, or in a builder that also writes the OpenAPI document. That takes memory for
-/// the whole document, so the server's threads do not use it.
-trait Routes: Sized {
-    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self;
+/// Where routes are registered: in the server, or in the OpenAPI document.
+trait Routes {
+    /// Adds a route, as `utoipa::path` describes it, and its handler.
+    fn add<D, H, A>(&mut self, route: D, handler: H)
+    where
+        D: utoipa::Path + OpenApiFactory,
+        H: Handler<A, Output: Responder + 'static>,
+        A: FromRequest + 'static;
 }
 
-/// A registered handler.
-trait Endpoint: ServiceFactory<ServiceRequest, Config = (), Error = actix_web::Error, InitError = ()> {}
+/// Adds handlers, each with the description that `utoipa::path` has made of it.
+macro_rules! add {
+    ($to:ident: $($first:ident $(:: $next:ident)*),* $(,)?) => {
+        $(add!(@ $to, [] $first $(:: $next)*);)*
+    };
+    (@ $to:ident, [$($module:tt)*] $handler:ident) => {
+        pastey::paste! { $to.add($($module)* [<__path_ $handler>], $($module)* $handler) }
+    };
+    (@ $to:ident, [$($module:tt)*] $next:ident :: $($rest:tt)+) => {
+        add!(@ $to, [$($module)* $next ::] $($rest)+)
+    };
+}
 
-impl<T: ServiceFactory<ServiceRequest, Config = (), Error = actix_web::Error, InitError = ()>> Endpoint for T {}
+/// The routes as the server finds them.
+struct Rows(Vec<Row<Route>>);
 
-impl<T: Endpoint> Routes for actix_web::Scope<T> {
-    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
-        self.service(route)
+impl Routes for Rows {
+    fn add<D, H, A>(&mut self, _: D, handler: H)
+    where
+        D: utoipa::Path + OpenApiFactory,
+        H: Handler<A, Output: Responder + 'static>,
+        A: FromRequest + 'static,
+    {
+        for method in D::methods() {
+            let row = Row { method: name(&method), pattern: D::path().into(), value: web::to(handler.clone()) };
+            self.0.push(row);
+        }
     }
 }
 
-impl Routes for &mut web::ServiceConfig {
-    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
-        self.service(route)
+const fn name(method: &HttpMethod) -> &'static str {
+    match method {
+        HttpMethod::Get => "GET",
+        HttpMethod::Post => "POST",
+        HttpMethod::Put => "PUT",
+        HttpMethod::Delete => "DELETE",
+        HttpMethod::Options => "OPTIONS",
+        HttpMethod::Head => "HEAD",
+        HttpMethod::Patch => "PATCH",
+        HttpMethod::Trace => "TRACE",
     }
 }
 
-impl<T: Endpoint> Routes for utoipa_actix_web::scope::Scope<T> {
-    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
-        self.service(route)
+/// What the OpenAPI document says of the routes. It takes memory, so the server has it only while somebody asks.
+#[derive(Default)]
+struct Described {
+    paths: Paths,
+    schemas: Vec<(String, RefOr<Schema>)>,
+}
+
+impl Described {
+    fn all() -> Self {
+        let mut described = Self::default();
+        open(&mut described);
+        v1(&mut described);
+        described
     }
 }
 
-impl Routes for &mut utoipa_actix_web::service_config::ServiceConfig<'_> {
-    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
-        self.service(route)
-    }
-}
-
-struct Schemas(Vec<(String, RefOr<Schema>)>);
-
-impl Routes for &mut Schemas {
-    fn service(self, route: impl HttpServiceFactory + OpenApiFactory + 'static) -> Self {
-        route.schemas(&mut self.0);
-        self
+impl Routes for Described {
+    fn add<D, H, A>(&mut self, route: D, _: H)
+    where
+        D: utoipa::Path + OpenApiFactory,
+        H: Handler<A, Output: Responder + 'static>,
+        A: FromRequest + 'static,
+    {
+        self.paths.merge(route.paths());
+        route.schemas(&mut self.schemas);
     }
 }
 
 /// For operators and visitors, without a credential.
-fn open(routes: impl Routes) {
-    routes
-        .service(health::healthz)
-        .service(health::readyz)
-        .service(health::scrape)
-        .service(docs::openapi)
-        .service(docs::docs)
-        .service(docs::problem);
+fn open(to: &mut impl Routes) {
+    add! { to:
+        health::healthz,
+        health::readyz,
+        health::scrape,
+        docs::openapi,
+        docs::docs,
+        docs::problem,
+    }
 }
 
-const V1: &str = "/v1";
-
 #[expect(clippy::too_many_lines, reason = "the list of routes; it reads best as one list")]
-fn v1<R: Routes>(routes: R) -> R {
-    routes
-        // AI. Routes are tried one after the other, so the most frequent come first.
-        .service(turns::http::npc)
-        .service(turns::http::owner)
-        .service(turns::http::greet_npc)
-        .service(turns::http::greet_owner)
-        .service(turns::gm::http::turn)
-        .service(turns::rules::http::resolve)
-        .service(prompt::http::npc)
-        .service(prompt::http::owner)
-        .service(turns::gm::http::preview)
-        .service(turns::http::list)
-        .service(turns::http::get)
-        .service(turns::events::follow)
-        .service(turns::http::cancel_turn)
-        .service(turns::http::undo_turn)
-        .service(turns::again::http::regenerate)
-        .service(turns::again::http::go_on)
-        .service(turns::again::http::choose)
-        .service(turns::again::http::correct)
+fn v1(to: &mut impl Routes) {
+    add! { to:
+        // AI.
+        turns::http::npc,
+        turns::http::owner,
+        turns::http::greet_npc,
+        turns::http::greet_owner,
+        turns::gm::http::turn,
+        turns::rules::http::resolve,
+        prompt::http::npc,
+        prompt::http::owner,
+        turns::gm::http::preview,
+        turns::http::list,
+        turns::http::get,
+        turns::events::follow,
+        turns::http::cancel_turn,
+        turns::http::undo_turn,
+        turns::again::http::regenerate,
+        turns::again::http::go_on,
+        turns::again::http::choose,
+        turns::again::http::correct,
         // Players.
-        .service(planner::http::act_as)
-        .service(commands::http::command)
-        .service(commands::http::list)
-        .service(tools::http::list)
-        .service(tools::http::call)
-        // What frontends read most.
-        .service(npcs::get)
-        .service(npcs::list)
-        .service(npcs::create)
-        .service(npcs::patch)
-        .service(npcs::delete)
-        .service(npcs::revisions)
-        .service(npcs::restore)
-        .service(characters::get)
-        .service(characters::list)
-        .service(characters::create)
-        .service(characters::patch)
-        .service(characters::delete)
-        .service(characters::revisions)
-        .service(characters::restore)
-        .service(messages::list)
-        .service(messages::create)
-        .service(messages::get)
-        .service(messages::delete)
+        planner::http::act_as,
+        commands::http::command,
+        commands::http::list,
+        tools::http::list,
+        tools::http::call,
+        // Who plays, and what is said.
+        npcs::get,
+        npcs::list,
+        npcs::create,
+        npcs::patch,
+        npcs::delete,
+        npcs::revisions,
+        npcs::restore,
+        characters::get,
+        characters::list,
+        characters::create,
+        characters::patch,
+        characters::delete,
+        characters::revisions,
+        characters::restore,
+        messages::list,
+        messages::create,
+        messages::get,
+        messages::delete,
         // Reactions.
-        .service(significance::http::report_action)
-        .service(reactions::http::pray)
-        .service(reactions::http::list_replies)
-        .service(reactions::http::follow_replies)
-        .service(reactions::http::acknowledge_reply)
-        .service(reactions::http::acknowledge_players_reply)
-        .service(significance::http::list_significance)
-        .service(significance::http::rehearse_actions)
-        .service(significance::http::list_reactions)
-        .service(significance::http::get_reaction)
-        .service(significance::http::end_reaction)
-        .service(significance::http::retry_reaction)
+        significance::http::report_action,
+        reactions::http::pray,
+        reactions::http::list_replies,
+        reactions::http::follow_replies,
+        reactions::http::acknowledge_reply,
+        reactions::http::acknowledge_players_reply,
+        significance::http::list_significance,
+        significance::http::rehearse_actions,
+        significance::http::list_reactions,
+        significance::http::get_reaction,
+        significance::http::end_reaction,
+        significance::http::retry_reaction,
         // Frontends.
-        .service(bridge::http::bridge)
-        .service(bridge::reports::post_events)
-        .service(bridge::reports::put_world_state)
-        .service(sessions::http::delta)
-        .service(sessions::http::list)
-        .service(sessions::http::create)
-        .service(sessions::http::get)
-        .service(sessions::http::patch)
-        .service(sessions::http::delete)
+        bridge::http::bridge,
+        bridge::reports::post_events,
+        bridge::reports::put_world_state,
+        sessions::http::delta,
+        sessions::http::list,
+        sessions::http::create,
+        sessions::http::get,
+        sessions::http::patch,
+        sessions::http::delete,
         // Dice.
-        .service(dice::http::roll)
-        .service(dice::http::analyze)
-        .service(dice::http::verify)
-        .service(dice::http_seeds::list)
-        .service(dice::http_seeds::rotate)
-        .service(dice::http_seeds::list_own)
-        .service(dice::http_seeds::rotate_own)
+        dice::http::roll,
+        dice::http::analyze,
+        dice::http::verify,
+        dice::http_seeds::list,
+        dice::http_seeds::rotate,
+        dice::http_seeds::list_own,
+        dice::http_seeds::rotate_own,
         // Fights.
-        .service(encounters::http::act)
-        .service(encounters::http::get)
-        .service(encounters::http::create)
-        .service(encounters::http::list)
-        .service(encounters::http::patch)
-        .service(encounters::http::delete)
-        .service(encounters::http::join)
-        .service(encounters::http::end)
-        .service(encounters::http::commit_into_records)
-        .service(rules::http::rest)
-        .service(rules::http::srd)
+        encounters::http::act,
+        encounters::http::get,
+        encounters::http::create,
+        encounters::http::list,
+        encounters::http::patch,
+        encounters::http::delete,
+        encounters::http::join,
+        encounters::http::end,
+        encounters::http::commit_into_records,
+        rules::http::rest,
+        rules::http::srd,
         // The caller's own account.
-        .service(auth::whoami::whoami)
-        .service(auth::http::token)
-        .service(auth::http::list_keys)
-        .service(auth::http::create_key)
-        .service(auth::http::get_key)
-        .service(auth::http::patch_key)
-        .service(auth::http::delete_key)
-        .service(users::http::list)
-        .service(users::http::create)
-        .service(users::http::get)
-        .service(users::http::patch)
-        .service(erasure::http::delete_user)
-        .service(users::http::reset)
-        .service(erasure::http::get)
-        .service(model_profiles::http::list)
-        .service(model_profiles::http::create)
-        .service(model_profiles::http::available)
-        .service(model_profiles::http::test)
-        .service(model_profiles::http::get)
-        .service(model_profiles::http::patch)
-        .service(model_profiles::http::delete)
-        .service(tenant_settings::http::get)
-        .service(tenant_settings::http::change)
-        .service(tenant_settings::http::usage)
+        auth::whoami::whoami,
+        auth::http::token,
+        auth::http::list_keys,
+        auth::http::create_key,
+        auth::http::get_key,
+        auth::http::patch_key,
+        auth::http::delete_key,
+        users::http::list,
+        users::http::create,
+        users::http::get,
+        users::http::patch,
+        erasure::http::delete_user,
+        users::http::reset,
+        erasure::http::get,
+        model_profiles::http::list,
+        model_profiles::http::create,
+        model_profiles::http::available,
+        model_profiles::http::test,
+        model_profiles::http::get,
+        model_profiles::http::patch,
+        model_profiles::http::delete,
+        tenant_settings::http::get,
+        tenant_settings::http::change,
+        tenant_settings::http::usage,
         // The world.
-        // Must come before a campaign with the slug `import`.
-        .service(interchange::http::import_campaign)
-        .service(campaigns::http::list)
-        .service(campaigns::http::create)
-        .service(campaigns::http::get)
-        .service(campaigns::http::patch)
-        .service(campaigns::http::delete)
-        .service(campaigns::fork::fork)
-        .service(campaigns::http::changes)
-        .service(campaigns::http::events)
-        .service(interchange::http::import_seed)
-        .service(interchange::http::export_campaign)
-        .service(interchange::http::import_card)
-        .service(interchange::http::import_lorebook)
-        .service(interchange::http::card_json)
-        .service(interchange::http::card_png)
-        .service(interchange::http::lorebook)
-        .service(owners::list)
-        .service(owners::create)
-        .service(owners::get)
-        .service(owners::patch)
-        .service(owners::delete)
-        .service(owners::revisions)
-        .service(owners::restore)
-        .service(lore::list)
-        .service(lore::create)
-        .service(lore::get)
-        .service(lore::patch)
-        .service(lore::delete)
-        .service(lore::revisions)
-        .service(lore::restore)
-        .service(lore::links::list)
-        .service(lore::links::mend)
-        .service(lore::overview::duplicate)
-        .service(lore::overview::totals)
-        .service(lore::overview::duplicates)
-        .service(lore::bulk::http::bulk)
-        .service(lore::bulk::http::undo)
-        .service(scenes::list)
-        .service(scenes::create)
-        .service(scenes::get)
-        .service(scenes::patch)
-        .service(scenes::delete)
-        .service(scenes::revisions)
-        .service(scenes::restore)
-        .service(memory::http::list_npc)
-        .service(memory::http::create_npc)
-        .service(memory::http::list_owner)
-        .service(memory::http::create_owner)
-        .service(memory::http::list_all)
-        .service(memory::http::get)
-        .service(memory::http::patch)
-        .service(memory::http::delete)
-        .service(memory::http::move_to)
-        .service(memory::broadcasts::list)
-        .service(memory::http::retract)
+        interchange::http::import_campaign,
+        campaigns::http::list,
+        campaigns::http::create,
+        campaigns::http::get,
+        campaigns::http::patch,
+        campaigns::http::delete,
+        campaigns::fork::fork,
+        campaigns::http::changes,
+        campaigns::http::events,
+        interchange::http::import_seed,
+        interchange::http::export_campaign,
+        interchange::http::import_card,
+        interchange::http::import_lorebook,
+        interchange::http::card_json,
+        interchange::http::card_png,
+        interchange::http::lorebook,
+        owners::list,
+        owners::create,
+        owners::get,
+        owners::patch,
+        owners::delete,
+        owners::revisions,
+        owners::restore,
+        lore::list,
+        lore::create,
+        lore::get,
+        lore::patch,
+        lore::delete,
+        lore::revisions,
+        lore::restore,
+        lore::links::list,
+        lore::links::mend,
+        lore::overview::duplicate,
+        lore::overview::totals,
+        lore::overview::duplicates,
+        lore::bulk::http::bulk,
+        lore::bulk::http::undo,
+        scenes::list,
+        scenes::create,
+        scenes::get,
+        scenes::patch,
+        scenes::delete,
+        scenes::revisions,
+        scenes::restore,
+        memory::http::list_npc,
+        memory::http::create_npc,
+        memory::http::list_owner,
+        memory::http::create_owner,
+        memory::http::list_all,
+        memory::http::get,
+        memory::http::patch,
+        memory::http::delete,
+        memory::http::move_to,
+        memory::broadcasts::list,
+        memory::http::retract,
+    }
 }

@@ -15,6 +15,7 @@ pub mod model_profiles;
 pub mod models;
 pub mod panics;
 pub mod passwords;
+pub mod patterns;
 pub mod state;
 pub mod tenant_settings;
 pub mod tenants;

@@ -515,12 +515,12 @@ pub async fn deleted(
 macro_rules! revision_routes {
     ($resource:ty, $view:ty, $one:literal, $many:literal, $list:literal, $restore:literal) => {
         #[utoipa::path(
+            get, path = $list,
             tag = $many, operation_id = concat!("list_", $one, "_revisions"),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; for a deleted row its id"),
                    $crate::revisions::RevisionParams),
             responses((status = 200, body = $crate::revisions::Revisions), (status = "default", body = base::error::Problem)),
         )]
-        #[get($list)]
         /// Lists its revisions, newest first.
         pub async fn revisions(
             app: actix_web::web::Data<edge::state::Edge>, caller: edge::caller::Caller, request: actix_web::HttpRequest,
@@ -531,12 +531,12 @@ macro_rules! revision_routes {
         }
 
         #[utoipa::path(
+            post, path = $restore,
             tag = $many, operation_id = concat!("restore_", $one),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; for a deleted row its id"),
                    ("seq" = i64, Path, description = "The revision's number")),
             responses((status = 200, description = "Its state after the restore", body = $view), (status = "default", body = base::error::Problem)),
         )]
-        #[post($restore)]
         /// Restores a row to its state after a revision. A deleted row comes back.
         pub async fn restore(
             app: actix_web::web::Data<edge::state::Edge>, caller: edge::caller::Caller, request: actix_web::HttpRequest,

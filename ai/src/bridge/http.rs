@@ -1,6 +1,6 @@
 //! `GET /v1/campaigns/{c}/bridge`: the upgrade to a WebSocket.
 
-use actix_web::{HttpRequest, HttpResponse, get, http::header, web};
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
 
 use super::{connect::Upgrade, socket};
 use crate::frontends::frames::MESSAGE_BYTES_MAX;
@@ -12,11 +12,11 @@ use base::{
 
 /// Opens a WebSocket between a frontend and the server. A browser's WebSocket cannot send headers, so the credential comes in the
 /// first frame: `{"type": "connect", "client_id", "token", …}`. Until then the server sends nothing.
-#[utoipa::path(tag = "sessions", operation_id = "connect_bridge", security(()),
+#[utoipa::path(get, path = "/v1/campaigns/{c}/bridge",
+    tag = "sessions", operation_id = "connect_bridge", security(()),
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 101, description = "The connection is a WebSocket; docs/bridge.md describes its frames"),
         (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/bridge")]
 pub async fn bridge(
     app: web::Data<TurnState>,
     request: HttpRequest,

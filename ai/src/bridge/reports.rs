@@ -1,7 +1,7 @@
 //! What a frontend reports over REST: its world state, and the events at its table. If somebody else sends these, the
 //! session's own frontend is told.
 
-use actix_web::{post, put, web};
+use actix_web::web;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -43,10 +43,10 @@ pub struct EventsTaken {
 }
 
 /// Stores events that happened at the frontend's table.
-#[utoipa::path(tag = "sessions", operation_id = "report_session_events", request_body = EventsInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/sessions/{x}/events",
+    tag = "sessions", operation_id = "report_session_events", request_body = EventsInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = EventsTaken), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/sessions/{x}/events")]
 pub async fn post_events(
     app: web::Data<FrontendState>,
     caller: Caller,
@@ -72,10 +72,10 @@ pub async fn post_events(
 }
 
 /// Replaces the world as the frontend has it. The next delta reports what moved since the previous state.
-#[utoipa::path(tag = "sessions", operation_id = "replace_world_state", request_body = WorldState,
+#[utoipa::path(put, path = "/v1/campaigns/{c}/sessions/{x}/world-state",
+    tag = "sessions", operation_id = "replace_world_state", request_body = WorldState,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = WorldState), (status = "default", body = Problem)))]
-#[put("/campaigns/{c}/sessions/{x}/world-state")]
 pub async fn put_world_state(
     app: web::Data<FrontendState>,
     caller: Caller,

@@ -1,6 +1,6 @@
 //! `GET …/commands` and `POST …/commands/{name}`: the list of commands, and giving a command directly.
 
-use actix_web::{HttpResponse, get, post, web};
+use actix_web::{HttpResponse, web};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -94,9 +94,9 @@ struct CommandDefinition {
 }
 
 /// Lists the commands that the caller may give, with the JSON Schemas of their arguments.
-#[utoipa::path(tag = "commands", operation_id = "list_commands", params(("c" = String, Path, description = "Campaign id or slug")),
+#[utoipa::path(get, path = "/v1/campaigns/{c}/commands",
+    tag = "commands", operation_id = "list_commands", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = CommandCatalogue), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/commands")]
 pub async fn list(app: web::Data<TurnState>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
@@ -106,10 +106,10 @@ pub async fn list(app: web::Data<TurnState>, caller: Caller, path: web::Path<Str
 }
 
 /// Gives a command as a player character.
-#[utoipa::path(tag = "commands", operation_id = "give_command", request_body = CommandInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/commands/{x}",
+    tag = "commands", operation_id = "give_command", request_body = CommandInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "The command's name")),
     responses((status = 200, body = CommandView), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/commands/{x}")]
 pub async fn command(
     app: web::Data<TurnState>,
     caller: Caller,

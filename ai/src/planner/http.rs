@@ -1,6 +1,6 @@
 //! `POST …/act`.
 
-use actix_web::{HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use garde::Validate;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -46,12 +46,12 @@ pub struct ActInput {
 
 /// Turns a player's words into one allowed command and carries it out. Every outcome is 200. Above the player's rate
 /// limit, the answer is 429. While the planner is switched off, it is 503 `feature_disabled`.
-#[utoipa::path(tag = "commands", operation_id = "act_as_player", request_body = ActInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/act",
+    tag = "commands", operation_id = "act_as_player", request_body = ActInput,
     params(("c" = String, Path, description = "Campaign id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The outcome, or with `stream` the turn's events as they come", content((ActView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/act")]
 pub async fn act_as(
     app: web::Data<PlannerState>,
     caller: Caller,

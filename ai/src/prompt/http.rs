@@ -1,6 +1,6 @@
 //! `POST …/npcs/{x}/prompt` and `POST …/owners/{x}/prompt`: show the prompt that a model would get.
 
-use actix_web::{post, web};
+use actix_web::web;
 use garde::Validate;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -52,10 +52,10 @@ async fn answer(
 }
 
 /// Shows the prompt of an NPC for a player, without calling a model.
-#[utoipa::path(tag = "prompts", operation_id = "preview_npc_prompt", request_body = PromptInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/npcs/{x}/prompt",
+    tag = "prompts", operation_id = "preview_npc_prompt", request_body = PromptInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/npcs/{x}/prompt")]
 pub async fn npc(
     app: web::Data<PromptState>,
     caller: Caller,
@@ -66,10 +66,10 @@ pub async fn npc(
 }
 
 /// Shows the prompt of an owner for a player, without calling a model.
-#[utoipa::path(tag = "prompts", operation_id = "preview_owner_prompt", request_body = PromptInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/owners/{x}/prompt",
+    tag = "prompts", operation_id = "preview_owner_prompt", request_body = PromptInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/owners/{x}/prompt")]
 pub async fn owner(
     app: web::Data<PromptState>,
     caller: Caller,

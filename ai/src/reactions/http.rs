@@ -1,6 +1,6 @@
 //! `POST …/pray`, and the replies of reactions: `GET …/players/{x}/replies`, their stream, and their acknowledgement.
 
-use actix_web::{HttpResponse, get, post, web};
+use actix_web::{HttpResponse, web};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -37,10 +37,10 @@ struct Replies {
 /// Prays as a player's character.
 ///
 /// All owners of the character's location, race and profession answer, each in a turn of its own in the background.
-#[utoipa::path(tag = "significance", operation_id = "send_prayer", request_body = Prayer,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/pray",
+    tag = "significance", operation_id = "send_prayer", request_body = Prayer,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 202, description = "The answers are queued", body = Triggered), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/pray")]
 pub async fn pray(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -66,10 +66,10 @@ async fn place(app: &TurnState, caller: &Caller, (campaign, name): (&str, &str))
 /// Lists the replies that a player's character can hear now.
 ///
 /// This drops replies that the character can no longer hear, because it has left the location or they have expired.
-#[utoipa::path(tag = "significance", operation_id = "list_replies",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/players/{x}/replies",
+    tag = "significance", operation_id = "list_replies",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
     responses((status = 200, body = Replies), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/players/{x}/replies")]
 pub async fn list_replies(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -82,10 +82,10 @@ pub async fn list_replies(
 
 /// Streams the replies for a player's character as server-sent events (`reply`). Sends each reply as soon as the
 /// character can hear it.
-#[utoipa::path(tag = "significance", operation_id = "follow_replies",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/players/{x}/replies/events",
+    tag = "significance", operation_id = "follow_replies",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
     responses((status = 200, description = "Events with the name `reply` and a reply as data", content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/players/{x}/replies/events")]
 pub async fn follow_replies(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -96,10 +96,10 @@ pub async fn follow_replies(
 }
 
 /// Acknowledges that the player has seen a reply. The reply leaves the queue and becomes part of the history.
-#[utoipa::path(tag = "significance", operation_id = "acknowledge_reply",
+#[utoipa::path(post, path = "/v1/campaigns/{c}/replies/{x}/ack",
+    tag = "significance", operation_id = "acknowledge_reply",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "The reply's id")),
     responses((status = 204, description = "The reply is delivered"), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/replies/{x}/ack")]
 pub async fn acknowledge_reply(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -128,11 +128,11 @@ async fn acknowledged(
 }
 
 /// Acknowledges a player's reply. Does the same as `acknowledge_reply`, under the player's path.
-#[utoipa::path(tag = "significance", operation_id = "acknowledge_players_reply",
+#[utoipa::path(post, path = "/v1/campaigns/{c}/players/{x}/replies/{reply}/ack",
+    tag = "significance", operation_id = "acknowledge_players_reply",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug"),
         ("reply" = Uuid, Path, description = "The reply's id")),
     responses((status = 204, description = "The reply is delivered"), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/players/{x}/replies/{reply}/ack")]
 pub async fn acknowledge_players_reply(
     app: web::Data<TurnState>,
     caller: Caller,

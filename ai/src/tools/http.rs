@@ -1,6 +1,6 @@
 //! `GET …/tools` and `POST …/tools/{name}`: the list of tools, and calling a tool as an NPC, owner, character or game master.
 
-use actix_web::{get, post, web};
+use actix_web::web;
 use edge::auth::player;
 use entity::{
     session::Role,
@@ -121,9 +121,9 @@ struct ToolFunction {
 }
 
 /// Lists the tools, with the JSON Schemas of their arguments.
-#[utoipa::path(tag = "tools", operation_id = "list_tools", params(("c" = String, Path, description = "Campaign id or slug")),
+#[utoipa::path(get, path = "/v1/campaigns/{c}/tools",
+    tag = "tools", operation_id = "list_tools", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = ToolCatalogue), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/tools")]
 pub async fn list(app: web::Data<FrontendState>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
@@ -132,10 +132,10 @@ pub async fn list(app: web::Data<FrontendState>, caller: Caller, path: web::Path
 }
 
 /// Calls a tool as an actor that has it.
-#[utoipa::path(tag = "tools", operation_id = "call_tool", request_body = ToolInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/tools/{x}",
+    tag = "tools", operation_id = "call_tool", request_body = ToolInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "The tool's name")),
     responses((status = 200, body = ToolResult), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/tools/{x}")]
 pub async fn call(
     app: web::Data<FrontendState>,
     caller: Caller,

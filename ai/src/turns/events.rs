@@ -4,7 +4,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use actix_web::{
-    HttpRequest, HttpResponse, get,
+    HttpRequest, HttpResponse,
     web::{self, BytesMut},
 };
 use futures_util::{StreamExt, stream};
@@ -330,12 +330,12 @@ pub fn answer(listener: Listener) -> HttpResponse {
 /// Streams a turn's events as server-sent events: `turn.started`, `text.delta`, `tool.call`, `tool.result`, and finally how it
 /// ended. A client that lost the connection or the server reconnects with `Last-Event-ID` and gets the rest. If it has received
 /// everything, the answer is 204.
-#[utoipa::path(tag = "turns", operation_id = "follow_turn",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/turns/{x}/events",
+    tag = "turns", operation_id = "follow_turn",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id"),
         ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client received")),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 204, description = "The client has received everything"),
         (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/turns/{x}/events")]
 pub async fn follow(
     app: web::Data<TurnState>,
     caller: Caller,

@@ -1,6 +1,6 @@
 //! `POST …/npcs/{x}/turns`, `POST …/owners/{x}/turns`, and the turns themselves: list, trace, cancel, undo.
 
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgRow;
@@ -157,12 +157,12 @@ async fn run(
 /// Lets an NPC begin a conversation with one of its greetings. No model is asked.
 ///
 /// Only the first turn of a conversation can be a greeting: 409 if the NPC has spoken with the player before, or has no greetings.
-#[utoipa::path(tag = "turns", operation_id = "greet_as_npc", request_body = GreetInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/npcs/{x}/greet",
+    tag = "turns", operation_id = "greet_as_npc", request_body = GreetInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/npcs/{x}/greet")]
 pub async fn greet_npc(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -174,12 +174,12 @@ pub async fn greet_npc(
 }
 
 /// Lets an owner begin a conversation with one of its greetings. No model is asked.
-#[utoipa::path(tag = "turns", operation_id = "greet_as_owner", request_body = GreetInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/owners/{x}/greet",
+    tag = "turns", operation_id = "greet_as_owner", request_body = GreetInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/owners/{x}/greet")]
 pub async fn greet_owner(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -191,12 +191,12 @@ pub async fn greet_owner(
 }
 
 /// Lets an NPC answer a player.
-#[utoipa::path(tag = "turns", operation_id = "create_npc_turn", request_body = TurnInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/npcs/{x}/turns",
+    tag = "turns", operation_id = "create_npc_turn", request_body = TurnInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/npcs/{x}/turns")]
 pub async fn npc(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -208,12 +208,12 @@ pub async fn npc(
 }
 
 /// Lets an owner answer a player.
-#[utoipa::path(tag = "turns", operation_id = "create_owner_turn", request_body = TurnInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/owners/{x}/turns",
+    tag = "turns", operation_id = "create_owner_turn", request_body = TurnInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/owners/{x}/turns")]
 pub async fn owner(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -263,10 +263,10 @@ impl Kind {
 }
 
 /// Lists the campaign's turns. `q` searches the actions, and requires the scope `gm`.
-#[utoipa::path(tag = "turns", operation_id = "list_turns",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/turns",
+    tag = "turns", operation_id = "list_turns",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, TurnFilter),
     responses((status = 200, body = Items<TurnRecord>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/turns")]
 pub async fn list(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -321,10 +321,10 @@ pub async fn list(
 
 /// Reads a turn. With the scope `gm`, this includes its full trace: lore decisions, model calls, the prompt's text, its journal
 /// range. A player's token reads the turns of its own character.
-#[utoipa::path(tag = "turns", operation_id = "get_turn",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/turns/{x}",
+    tag = "turns", operation_id = "get_turn",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnRecord), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/turns/{x}")]
 pub async fn get(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -346,9 +346,9 @@ pub struct TurnCancelling {
 }
 
 /// Asks a running turn to stop. Its effects are reverted. Cancelling a turn that has ended is a conflict.
-#[utoipa::path(tag = "turns", operation_id = "cancel_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+#[utoipa::path(post, path = "/v1/campaigns/{c}/turns/{x}/cancel",
+    tag = "turns", operation_id = "cancel_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 202, body = TurnCancelling), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/turns/{x}/cancel")]
 pub async fn cancel_turn(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -390,10 +390,10 @@ pub async fn cancel_turn(
 ///
 /// For a turn with more than 1,000 changes, the answer is 202 once it is certain that there are no conflicts. The changes are then
 /// undone in steps. Meanwhile the turn has `reverting`; afterwards it has `undone_at`.
-#[utoipa::path(tag = "turns", operation_id = "undo_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+#[utoipa::path(post, path = "/v1/campaigns/{c}/turns/{x}/undo",
+    tag = "turns", operation_id = "undo_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnUndone), (status = 202, description = "There are no conflicts; the turn is being undone", body = TurnUndoing),
         (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/turns/{x}/undo")]
 pub async fn undo_turn(
     app: web::Data<TurnState>,
     caller: Caller,

@@ -37,15 +37,15 @@ impl Documentation {
 }
 
 /// The OpenAPI document.
-#[utoipa::path(tag = "service", operation_id = "get_openapi", responses((status = 200, content_type = "application/yaml")))]
-#[get("/openapi.yaml")]
+#[utoipa::path(get, path = "/openapi.yaml",
+    tag = "service", operation_id = "get_openapi", responses((status = 200, content_type = "application/yaml")))]
 pub async fn openapi() -> HttpResponse {
     HttpResponse::Ok().content_type("application/yaml").body(OPENAPI)
 }
 
 /// The API documentation as a page.
-#[utoipa::path(tag = "service", operation_id = "get_docs", responses((status = 200, content_type = "text/html")))]
-#[get("/docs")]
+#[utoipa::path(get, path = "/docs",
+    tag = "service", operation_id = "get_docs", responses((status = 200, content_type = "text/html")))]
 pub async fn docs(documentation: web::Data<Documentation>) -> Result<HttpResponse> {
     Ok(HttpResponse::Ok()
         .content_type("text/html; charset=utf-8")
@@ -63,9 +63,9 @@ struct ProblemPage {
 }
 
 /// Explains an error code: what it means and what to do about it.
-#[utoipa::path(tag = "service", operation_id = "get_problem", params(("code" = String, Path, description = "An error code")),
+#[utoipa::path(get, path = "/problems/{code}",
+    tag = "service", operation_id = "get_problem", params(("code" = String, Path, description = "An error code")),
     responses((status = 200, content_type = "text/html"), (status = "default", body = Problem)))]
-#[get("/problems/{code}")]
 pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
     let code = Code::ALL.iter().copied().find(|c| c.as_str() == path.as_str());
     let page = ProblemPage { code: code.ok_or_else(|| Error::not_found("problem code"))? };

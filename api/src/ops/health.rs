@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actix_web::{HttpRequest, HttpResponse, get, http::header, web};
+use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use migration::{Migrator, MigratorTrait};
 use serde::Serialize;
 use subtle::ConstantTimeEq;
@@ -36,16 +36,16 @@ pub struct Readiness {
 }
 
 /// Answers 200 while the process runs. Never uses the database.
-#[utoipa::path(tag = "service", operation_id = "get_health", responses((status = 200, body = Health)))]
-#[get("/healthz")]
+#[utoipa::path(get, path = "/healthz",
+    tag = "service", operation_id = "get_health", responses((status = 200, body = Health)))]
 pub async fn healthz() -> Result<Reply> {
     Reply::ok(&Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
 /// Answers 200 if the database answers within a second and has all migrations of this server (a newer server may have added
 /// more), and the server is not shutting down.
-#[utoipa::path(tag = "service", operation_id = "get_readiness", responses((status = 200, body = Readiness), (status = 503, body = Problem)))]
-#[get("/readyz")]
+#[utoipa::path(get, path = "/readyz",
+    tag = "service", operation_id = "get_readiness", responses((status = 200, body = Readiness), (status = 503, body = Problem)))]
 pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     let not_ready = |why: &str| Error::new(Code::Unavailable, why).retry_after(2);
     if app.is_stopping() {
@@ -74,8 +74,8 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
 
 /// Returns all metrics in Prometheus's text format. If `TAVERNKEEP_METRICS_TOKEN` is set, that token is required as the
 /// bearer token.
-#[utoipa::path(tag = "service", operation_id = "get_metrics", responses((status = 200, content_type = "text/plain")))]
-#[get("/metrics")]
+#[utoipa::path(get, path = "/metrics",
+    tag = "service", operation_id = "get_metrics", responses((status = 200, content_type = "text/plain")))]
 pub async fn scrape(app: web::Data<App>, request: HttpRequest) -> Result<HttpResponse> {
     if let Some(token) = &app.config.metrics_token {
         let given = request.headers().get(header::AUTHORIZATION).map(header::HeaderValue::as_bytes).unwrap_or_default();

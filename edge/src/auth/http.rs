@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use actix_web::{HttpRequest, delete, get, patch, post, web};
+use actix_web::{HttpRequest, web};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -60,9 +60,9 @@ pub struct TokenView {
 }
 
 /// Exchanges an API key for a short-lived token, which can be restricted to scopes, a campaign and a player.
-#[utoipa::path(tag = "auth", operation_id = "create_token", request_body = TokenRequest,
+#[utoipa::path(post, path = "/v1/auth/token",
+    tag = "auth", operation_id = "create_token", request_body = TokenRequest,
     responses((status = 200, body = TokenView), (status = "default", body = Problem)))]
-#[post("/auth/token")]
 pub async fn token(app: web::Data<Edge>, caller: Caller, body: Body<TokenRequest>) -> Result<Reply> {
     if caller.is_token {
         return Err(Error::new(Code::Forbidden, "A token cannot be exchanged for another token. Use the API key."));
@@ -135,9 +135,9 @@ async fn narrowed_to(
 }
 
 /// Lists the tenant's keys.
-#[utoipa::path(tag = "auth", operation_id = "list_api_keys", params(crate::http::paging::ListParams),
+#[utoipa::path(get, path = "/v1/api-keys",
+    tag = "auth", operation_id = "list_api_keys", params(crate::http::paging::ListParams),
     responses((status = 200, body = Items<KeyView>), (status = "default", body = Problem)))]
-#[get("/api-keys")]
 pub async fn list_keys(
     app: web::Data<Edge>,
     caller: Caller,
@@ -150,9 +150,9 @@ pub async fn list_keys(
 /// Creates a key with some of the caller's own scopes.
 ///
 /// Only this answer shows the key. A replayed answer does not.
-#[utoipa::path(tag = "auth", operation_id = "create_api_key", request_body = KeyInput,
+#[utoipa::path(post, path = "/v1/api-keys",
+    tag = "auth", operation_id = "create_api_key", request_body = KeyInput,
     responses((status = 201, body = KeyView), (status = "default", body = Problem)))]
-#[post("/api-keys")]
 pub async fn create_key(app: web::Data<Edge>, caller: Caller, body: Body<KeyInput>) -> Result<Reply> {
     let key = body.idempotency.as_ref();
     match service::create(&app, &caller, body.value, key).await? {
@@ -162,9 +162,9 @@ pub async fn create_key(app: web::Data<Edge>, caller: Caller, body: Body<KeyInpu
 }
 
 /// Reads one key, by id or prefix.
-#[utoipa::path(tag = "auth", operation_id = "get_api_key", params(("x" = String, Path, description = "Id or prefix")),
+#[utoipa::path(get, path = "/v1/api-keys/{x}",
+    tag = "auth", operation_id = "get_api_key", params(("x" = String, Path, description = "Id or prefix")),
     responses((status = 200, body = KeyView), (status = "default", body = Problem)))]
-#[get("/api-keys/{x}")]
 pub async fn get_key(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let view = service::get(&tx, &path).await?;
@@ -184,10 +184,10 @@ pub struct KeyChange {
 }
 
 /// Renames a key or changes its scopes.
-#[utoipa::path(tag = "auth", operation_id = "update_api_key", params(("x" = String, Path, description = "Id or prefix")),
+#[utoipa::path(patch, path = "/v1/api-keys/{x}",
+    tag = "auth", operation_id = "update_api_key", params(("x" = String, Path, description = "Id or prefix")),
     request_body(content = KeyChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = KeyView), (status = "default", body = Problem)))]
-#[patch("/api-keys/{x}")]
 pub async fn patch_key(
     app: web::Data<Edge>,
     caller: Caller,
@@ -223,9 +223,9 @@ pub async fn patch_key(
 /// Revokes a key.
 ///
 /// Within a second, neither the key nor its tokens are accepted. Its record stays.
-#[utoipa::path(tag = "auth", operation_id = "delete_api_key", params(("x" = String, Path, description = "Id or prefix")),
+#[utoipa::path(delete, path = "/v1/api-keys/{x}",
+    tag = "auth", operation_id = "delete_api_key", params(("x" = String, Path, description = "Id or prefix")),
     responses((status = 204), (status = "default", body = Problem)))]
-#[delete("/api-keys/{x}")]
 pub async fn delete_key(
     app: web::Data<Edge>,
     caller: Caller,

@@ -2,7 +2,7 @@
 //!
 //! A restricted token learns nothing about its tenant except its own campaign and character.
 
-use actix_web::{get, web};
+use actix_web::web;
 use serde::Serialize;
 use sqlx::postgres::PgRow;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
@@ -77,9 +77,9 @@ impl NarrowedTo {
 }
 
 /// Describes the credential: its type, scopes and expiry, and the campaign and character it is for.
-#[utoipa::path(tag = "auth", operation_id = "get_whoami",
+#[utoipa::path(get, path = "/v1/whoami",
+    tag = "auth", operation_id = "get_whoami",
     responses((status = 200, body = Whoami), (status = "default", body = Problem)))]
-#[get("/whoami")]
 pub async fn whoami(app: web::Data<Edge>, caller: Caller) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let row = sqlx::query(WHO)

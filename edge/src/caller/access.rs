@@ -1,10 +1,12 @@
 //! What each route requires of a credential, whose rows it reaches, and what a player's token may do there. A route
 //! that is not listed is denied.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::sync::LazyLock;
 
 use actix_web::HttpRequest;
 use base::error::{Code, Error};
+
+use crate::patterns::{Patterns, Row, fits};
 
 use super::{
     Scope::{self, Admin, Gm, Play, Read, Tools, Write},
@@ -78,9 +80,7 @@ impl Access {
     /// Whether its path's pattern fits a requested path.
     #[must_use]
     pub fn fits(&self, path: &str) -> bool {
-        let mut given = path.split('/');
-        let is_fit = |part: &str, given: &str| given == part || (part.starts_with('{') && !given.is_empty());
-        self.path.split('/').all(|part| given.next().is_some_and(|given| is_fit(part, given))) && given.next().is_none()
+        fits(self.path, path)
     }
 
     /// All required scopes.
@@ -272,20 +272,14 @@ pub const TABLE: &[Access] = &[
     on("POST",   "/v1/campaigns/{c}/turns/{x}/undo", Campaign, Gm, Never),
 ];
 
-/// The rows of [`TABLE`] by their method and the number of their path's segments.
-static BY_SHAPE: LazyLock<HashMap<(&'static str, usize), Vec<&'static Access>>> = LazyLock::new(|| {
-    let mut shapes: HashMap<_, Vec<_>> = HashMap::new();
-    for access in TABLE {
-        shapes.entry((access.method, access.path.split('/').count())).or_default().push(access);
-    }
-    shapes
+static ROWS: LazyLock<Patterns<&'static Access>> = LazyLock::new(|| {
+    Patterns::new(TABLE.iter().map(|access| Row { method: access.method, pattern: access.path.into(), value: access }))
 });
 
 /// The requirements of a method on a requested path, decoded. Not more than one row fits.
 #[must_use]
 pub fn fitting(method: &str, path: &str) -> Option<&'static Access> {
-    let rows = BY_SHAPE.get(&(method, path.split('/').count()))?;
-    rows.iter().copied().find(|a| a.fits(path))
+    ROWS.find(method, path).map(|row| row.value)
 }
 
 /// The methods that are allowed on a requested path.

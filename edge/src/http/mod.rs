@@ -17,6 +17,7 @@ pub mod paging;
 pub mod patch;
 pub mod reply;
 pub mod resource;
+pub mod router;
 pub mod schema;
 pub mod sse;
 pub mod validate;

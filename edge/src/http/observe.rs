@@ -3,7 +3,7 @@
 use std::{borrow::Cow, rc::Rc};
 
 use actix_web::{
-    HttpMessage, HttpResponse,
+    HttpMessage, HttpRequest, HttpResponse,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::{
@@ -15,7 +15,7 @@ use actix_web::{
 };
 use tokio::time::Instant;
 
-use super::{cors, held};
+use super::{cors, held, router::Pattern};
 use crate::{
     admission::{self, Place},
     caller::{
@@ -193,14 +193,21 @@ pub(super) fn count<'m>(method: &'m Method, route: &str, status: StatusCode, sta
     (method, seconds)
 }
 
+/// The pattern of the request's path. The gate and the router have found most of them; actix finds the few others.
+fn pattern(request: &HttpRequest) -> Cow<'static, str> {
+    let extensions = request.extensions();
+    if let Some(access) = extensions.get::<&'static Access>() {
+        return Cow::Borrowed(access.path);
+    }
+    if let Some(Pattern(pattern)) = extensions.get() {
+        return pattern.clone();
+    }
+    request.match_pattern().map_or(Cow::Borrowed("unmatched"), Cow::Owned)
+}
+
 fn record(response: &ServiceResponse, id: &RequestId, started: Instant) {
     let request = response.request();
-    // The gate has already matched most routes; only the few outside it are matched here.
-    let known = request.extensions().get::<&'static Access>().map(|a| a.path);
-    let route = match known {
-        Some(path) => Cow::Borrowed(path),
-        None => request.match_pattern().map_or(Cow::Borrowed("unmatched"), Cow::Owned),
-    };
+    let route = pattern(request);
     let route: &str = &route;
     let status = response.status();
     let (method, seconds) = count(request.method(), route, status, started);

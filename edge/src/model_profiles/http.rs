@@ -1,6 +1,6 @@
 //! The routes of `/v1/models`.
 
-use actix_web::{HttpRequest, delete, get, patch, post, web};
+use actix_web::{HttpRequest, web};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -22,9 +22,9 @@ use base::error::{Problem, Result};
 use db::tenancy::TenantTx;
 
 /// Lists the tenant's model profiles.
-#[utoipa::path(tag = "models", operation_id = "list_models", params(ListParams),
+#[utoipa::path(get, path = "/v1/models",
+    tag = "models", operation_id = "list_models", params(ListParams),
     responses((status = 200, body = Items<ModelView>), (status = "default", body = Problem)))]
-#[get("/models")]
 pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     Reply::ok(&service::list(&app, &tx, &page).await?)
@@ -34,17 +34,17 @@ pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) ->
 ///
 /// Campaigns choose among profiles in `settings.models`, and the tenant in its own `settings.models`. An endpoint must be public and use
 /// https, unless the operator allows others.
-#[utoipa::path(tag = "models", operation_id = "create_model", request_body = ModelInput,
+#[utoipa::path(post, path = "/v1/models",
+    tag = "models", operation_id = "create_model", request_body = ModelInput,
     responses((status = 201, body = ModelView), (status = "default", body = Problem)))]
-#[post("/models")]
 pub async fn create(app: web::Data<Edge>, caller: Caller, body: Body<ModelInput>) -> Result<Reply> {
     service::create(&app, &caller, &body.value, body.idempotency.as_ref()).await
 }
 
 /// Reads one model profile, by id or slug.
-#[utoipa::path(tag = "models", operation_id = "get_model", params(("x" = String, Path, description = "Id or slug")),
+#[utoipa::path(get, path = "/v1/models/{x}",
+    tag = "models", operation_id = "get_model", params(("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = ModelView), (status = "default", body = Problem)))]
-#[get("/models/{x}")]
 pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let view = service::get(&app, &tx, &path).await?;
@@ -54,10 +54,10 @@ pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) 
 /// Changes a model profile by a JSON merge patch.
 ///
 /// `api_key` is write-only and belongs to its endpoint: if `endpoint` changes without a new key, the stored key is removed.
-#[utoipa::path(tag = "models", operation_id = "update_model", params(("x" = String, Path, description = "Id or slug")),
+#[utoipa::path(patch, path = "/v1/models/{x}",
+    tag = "models", operation_id = "update_model", params(("x" = String, Path, description = "Id or slug")),
     request_body(content = ModelInput, content_type = "application/merge-patch+json"),
     responses((status = 200, body = ModelView), (status = "default", body = Problem)))]
-#[patch("/models/{x}")]
 pub async fn patch(
     app: web::Data<Edge>,
     caller: Caller,
@@ -69,9 +69,9 @@ pub async fn patch(
 }
 
 /// Deletes a model profile. A profile that something names is not deleted; the error lists who names it.
-#[utoipa::path(tag = "models", operation_id = "delete_model", params(("x" = String, Path, description = "Id or slug")),
+#[utoipa::path(delete, path = "/v1/models/{x}",
+    tag = "models", operation_id = "delete_model", params(("x" = String, Path, description = "Id or slug")),
     responses((status = 204), (status = "default", body = Problem)))]
-#[delete("/models/{x}")]
 pub async fn delete(
     app: web::Data<Edge>,
     caller: Caller,
@@ -89,9 +89,9 @@ pub struct AvailableModel {
 }
 
 /// Asks a profile's endpoint for the models that it offers.
-#[utoipa::path(tag = "models", operation_id = "list_available_models", params(("x" = String, Path, description = "Id or slug")),
+#[utoipa::path(get, path = "/v1/models/{x}/available",
+    tag = "models", operation_id = "list_available_models", params(("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = Items<AvailableModel>), (status = "default", body = Problem)))]
-#[get("/models/{x}/available")]
 pub async fn available(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let (_, endpoint) = service::endpoint(&app, &caller, &path).await?;
     let items = probe::available(&app, &endpoint).await?;
@@ -101,9 +101,9 @@ pub async fn available(app: web::Data<Edge>, caller: Caller, path: web::Path<Str
 /// Tries a profile: asks its model a few short questions, and says what works there.
 ///
 /// The calls cost tokens at the provider. Nothing is stored: to keep what was found, write it into the profile's `supports`.
-#[utoipa::path(tag = "models", operation_id = "test_model", params(("x" = String, Path, description = "Id or slug")),
+#[utoipa::path(post, path = "/v1/models/{x}/test",
+    tag = "models", operation_id = "test_model", params(("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = TestView), (status = "default", body = Problem)))]
-#[post("/models/{x}/test")]
 pub async fn test(app: web::Data<Edge>, caller: Caller, path: web::Path<String>, body: Body<NoBody>) -> Result<Reply> {
     computed(&app, &caller, body.idempotency.as_ref(), async || {
         let (slug, endpoint) = service::endpoint(&app, &caller, &path).await?;

@@ -1,6 +1,6 @@
 //! `/v1/tenant` and `/v1/usage`.
 
-use actix_web::{HttpRequest, get, patch, web};
+use actix_web::{HttpRequest, web};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -47,9 +47,9 @@ pub struct TenantChange {
 }
 
 /// Reads the caller's tenant: settings and limits.
-#[utoipa::path(tag = "tenant", operation_id = "get_tenant",
+#[utoipa::path(get, path = "/v1/tenant",
+    tag = "tenant", operation_id = "get_tenant",
     responses((status = 200, body = TenantView), (status = "default", body = Problem)))]
-#[get("/tenant")]
 pub async fn get(app: web::Data<Edge>, caller: Caller) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let (version, view) = service::view(&tx, false).await?;
@@ -60,18 +60,18 @@ pub async fn get(app: web::Data<Edge>, caller: Caller) -> Result<Reply> {
 ///
 /// `settings.llm.api_key` is write-only and belongs to its endpoint: if `settings.llm.endpoint` changes without a new
 /// key, the stored key is removed, and `has_llm_api_key` in the answer is false. Only the operator can change limits.
-#[utoipa::path(tag = "tenant", operation_id = "update_tenant",
+#[utoipa::path(patch, path = "/v1/tenant",
+    tag = "tenant", operation_id = "update_tenant",
     request_body(content = TenantChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = TenantView), (status = "default", body = Problem)))]
-#[patch("/tenant")]
 pub async fn change(app: web::Data<Edge>, caller: Caller, request: HttpRequest, body: Body<Value>) -> Result<Reply> {
     apply(&app, &caller, &Expected::by(&request), &body.value).await
 }
 
 /// Sums up the usage by day, campaign, kind, profile, model, task or player.
-#[utoipa::path(tag = "tenant", operation_id = "get_usage", params(UsageParams),
+#[utoipa::path(get, path = "/v1/usage",
+    tag = "tenant", operation_id = "get_usage", params(UsageParams),
     responses((status = 200, body = paging::Items<UsageRow>), (status = "default", body = Problem)))]
-#[get("/usage")]
 pub async fn usage(app: web::Data<Edge>, caller: Caller, request: HttpRequest) -> Result<Reply> {
     let asked: UsageParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;

@@ -1,6 +1,6 @@
 //! `/v1/users`.
 
-use actix_web::{HttpRequest, get, patch, post, web};
+use actix_web::{HttpRequest, web};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -20,9 +20,9 @@ use base::error::{Problem, Result};
 use db::tenancy::TenantTx;
 
 /// The tenant's users and open invitations.
-#[utoipa::path(tag = "users", operation_id = "list_users", params(ListParams),
+#[utoipa::path(get, path = "/v1/users",
+    tag = "users", operation_id = "list_users", params(ListParams),
     responses((status = 200, body = Items<UserView>), (status = "default", body = Problem)))]
-#[get("/users")]
 pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     Reply::ok(&service::list(&tx, &page).await?)
@@ -31,9 +31,9 @@ pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) ->
 /// Invites somebody. The response contains a link that works once and for seven days. With it, people without an
 /// account set a name and a password, and people with an account sign in. Give the link only to the invited person. A
 /// replayed response contains no link. If the address is already invited, the new link replaces the old one.
-#[utoipa::path(tag = "users", operation_id = "create_user", request_body = UserInput,
+#[utoipa::path(post, path = "/v1/users",
+    tag = "users", operation_id = "create_user", request_body = UserInput,
     responses((status = 201, body = UserView), (status = "default", body = Problem)))]
-#[post("/users")]
 pub async fn create(
     app: web::Data<Edge>,
     caller: Caller,
@@ -63,9 +63,9 @@ pub struct ResetView {
 
 /// Creates a link with which a user sets a new password. Using it ends all of their sessions. Only for users who belong
 /// to no other tenant; others ask the operator. A replayed response contains no link.
-#[utoipa::path(tag = "users", operation_id = "reset_user", params(("x" = String, Path, description = "Id or email")),
+#[utoipa::path(post, path = "/v1/users/{x}/reset",
+    tag = "users", operation_id = "reset_user", params(("x" = String, Path, description = "Id or email")),
     responses((status = 200, body = ResetView), (status = "default", body = Problem)))]
-#[post("/users/{x}/reset")]
 pub async fn reset(
     app: web::Data<Edge>,
     caller: Caller,
@@ -82,9 +82,9 @@ pub async fn reset(
 }
 
 /// One user, by id or email.
-#[utoipa::path(tag = "users", operation_id = "get_user", params(("x" = String, Path, description = "Id or email")),
+#[utoipa::path(get, path = "/v1/users/{x}",
+    tag = "users", operation_id = "get_user", params(("x" = String, Path, description = "Id or email")),
     responses((status = 200, body = UserView), (status = "default", body = Problem)))]
-#[get("/users/{x}")]
 pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let view = service::get(&tx, &path).await?;
@@ -92,10 +92,10 @@ pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) 
 }
 
 /// Changes a user's name or role with a JSON merge patch.
-#[utoipa::path(tag = "users", operation_id = "update_user", params(("x" = String, Path, description = "Id or email")),
+#[utoipa::path(patch, path = "/v1/users/{x}",
+    tag = "users", operation_id = "update_user", params(("x" = String, Path, description = "Id or email")),
     request_body(content = UserChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = UserView), (status = "default", body = Problem)))]
-#[patch("/users/{x}")]
 pub async fn patch(
     app: web::Data<Edge>,
     caller: Caller,

@@ -15,9 +15,8 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use entity::campaign;
 
 use super::{
-    find_page, frame,
-    frame::{Frame, RenderBlocks, Tab},
-    html, is_htmx, pending_form, see,
+    frame::{self, Frame, RenderBlocks, Tab},
+    html, is_htmx, page_of, pending_form, see,
     submitted::Submitted,
 };
 use ai::planner::state::PlannerState;
@@ -93,8 +92,7 @@ impl FromRequest for InCampaign {
 
 impl Editor {
     async fn prove(request: HttpRequest, payload: &mut Payload) -> Result<Self> {
-        let page = request.match_pattern().and_then(|pattern| find_page(request.method().as_str(), &pattern));
-        let page = page.ok_or_else(|| Error::not_found("page"))?;
+        let page = page_of(&request).ok_or_else(|| Error::not_found("page"))?;
         // No name contains a NUL character, and PostgreSQL does not accept one in a query.
         if request.uri().path().contains("%00") {
             return Err(Error::not_found("page"));

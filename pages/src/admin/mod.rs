@@ -90,7 +90,7 @@ pub mod words;
 pub mod world_form;
 
 use actix_web::{
-    HttpRequest, HttpResponse, Route,
+    HttpMessage, HttpRequest, HttpResponse, Route,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::{Method, StatusCode, header::HeaderValue},
@@ -104,13 +104,17 @@ pub use frame::{Frame, RenderBlocks, Tab};
 pub use submitted::Holds;
 
 use base::error::{Code, Error};
-use edge::caller::Scope::{self, Admin, Gm, Play, Read, Write};
+use edge::{
+    caller::Scope::{self, Admin, Gm, Play, Read, Write},
+    http::router::{Pattern, Router},
+    patterns::Row,
+};
 use world::{characters::Characters, lore::LoreEntries, npcs::Npcs, owners::Owners, scenes::Scenes};
 
 /// A page or a form's address.
 pub struct Page {
     pub method: &'static str,
-    /// The actix pattern, below `/admin`.
+    /// The pattern of its path, below `/admin`.
     pub path: &'static str,
     /// None if anybody, or any user, may open the page; the handler's extractor decides which.
     pub scope: Option<Scope>,
@@ -350,17 +354,21 @@ pub const PAGES: &[Page] = &[
 /// Where users without a second factor are sent if their tenant requires one.
 const ACCOUNT: &str = "/admin/account";
 
-/// Finds a page by its method and actix pattern.
-fn find_page(method: &str, pattern: &str) -> Option<&'static Page> {
-    PAGES.iter().find(|page| page.method == method && pattern.strip_prefix("/admin") == Some(page.path))
+/// Finds the page of a request.
+fn page_of(request: &HttpRequest) -> Option<&'static Page> {
+    let extensions = request.extensions();
+    let Pattern(pattern) = extensions.get()?;
+    let path = pattern.strip_prefix("/admin")?;
+    PAGES.iter().find(|page| page.method == request.method().as_str() && page.path == path)
 }
 
 /// Registers the pages.
 pub fn configure(config: &mut web::ServiceConfig) {
-    let mut scope = web::scope("/admin");
-    for page in PAGES {
-        scope = scope.route(page.path, (page.route)());
-    }
+    let pages = PAGES.iter().map(|page| {
+        let pattern = format!("/admin{}", page.path).into();
+        Row { method: page.method, pattern, value: (page.route)() }
+    });
+    let scope = web::scope("/admin").default_service(Router::new(pages));
     config.service(scope.wrap(from_fn(errors_as_pages)));
 }
 

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use actix_web::{post, web};
+use actix_web::web;
 use entity::{campaign, shapes::ForkedFrom};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -67,9 +67,9 @@ pub struct ForkInput {
 /// Forks a campaign with everything in it.
 ///
 /// Secrets are copied too, so this requires the scope `gm` in addition to `write`.
-#[utoipa::path(tag = "campaigns", operation_id = "fork_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+#[utoipa::path(post, path = "/v1/campaigns/{c}/fork",
+    tag = "campaigns", operation_id = "fork_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     request_body = ForkInput, responses((status = 201, body = campaign::Model), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/fork")]
 pub async fn fork(
     app: web::Data<Edge>,
     caller: Caller,

@@ -1,6 +1,6 @@
 //! `/v1/campaigns`.
 
-use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use entity::campaign;
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,17 +20,17 @@ use edge::{
 };
 
 /// Lists the tenant's campaigns.
-#[utoipa::path(tag = "campaigns", operation_id = "list_campaigns", params(ListParams),
+#[utoipa::path(get, path = "/v1/campaigns",
+    tag = "campaigns", operation_id = "list_campaigns", params(ListParams),
     responses((status = 200, body = Items<campaign::Model>), (status = "default", body = Problem)))]
-#[get("/campaigns")]
 pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
     resource::list::<Campaigns>(&app, &caller, None, &page).await
 }
 
 /// Creates a campaign.
-#[utoipa::path(tag = "campaigns", operation_id = "create_campaign", request_body = CampaignInput,
+#[utoipa::path(post, path = "/v1/campaigns",
+    tag = "campaigns", operation_id = "create_campaign", request_body = CampaignInput,
     responses((status = 201, body = campaign::Model), (status = "default", body = Problem)))]
-#[post("/campaigns")]
 pub async fn create(
     app: web::Data<Edge>,
     caller: Caller,
@@ -42,9 +42,9 @@ pub async fn create(
 }
 
 /// Reads a campaign.
-#[utoipa::path(tag = "campaigns", operation_id = "get_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+#[utoipa::path(get, path = "/v1/campaigns/{c}",
+    tag = "campaigns", operation_id = "get_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = campaign::Model), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}")]
 pub async fn get(
     app: web::Data<Edge>,
     caller: Caller,
@@ -55,10 +55,10 @@ pub async fn get(
 }
 
 /// Changes a campaign by a JSON merge patch.
-#[utoipa::path(tag = "campaigns", operation_id = "update_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+#[utoipa::path(patch, path = "/v1/campaigns/{c}",
+    tag = "campaigns", operation_id = "update_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     request_body(content = CampaignInput, content_type = "application/merge-patch+json"),
     responses((status = 200, body = campaign::Model), (status = "default", body = Problem)))]
-#[patch("/campaigns/{c}")]
 pub async fn patch(
     app: web::Data<Edge>,
     caller: Caller,
@@ -71,9 +71,9 @@ pub async fn patch(
 }
 
 /// Deletes a campaign and everything in it.
-#[utoipa::path(tag = "campaigns", operation_id = "delete_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+#[utoipa::path(delete, path = "/v1/campaigns/{c}",
+    tag = "campaigns", operation_id = "delete_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 204), (status = "default", body = Problem)))]
-#[delete("/campaigns/{c}")]
 pub async fn delete(
     app: web::Data<Edge>,
     caller: Caller,
@@ -99,10 +99,10 @@ pub struct ChangesParams {
 /// Reads the journal from a position: every change of the world, in the order of commits, without gaps.
 ///
 /// Without the scope `gm`, and for players, it contains only the messages that the caller may read.
-#[utoipa::path(tag = "campaigns", operation_id = "list_changes",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/changes",
+    tag = "campaigns", operation_id = "list_changes",
     params(("c" = String, Path, description = "Campaign id or slug"), ChangesParams),
     responses((status = 200, body = journal::Changes), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/changes")]
 pub async fn changes(
     app: web::Data<Edge>,
     caller: Caller,
@@ -128,11 +128,11 @@ pub struct FollowParams {
 ///
 /// It shows the same changes as `GET …/changes`. Each event has the name `change`, the number of the change as `id`,
 /// and the change as `data`. A stream ends after ten minutes; reconnect with `Last-Event-ID`.
-#[utoipa::path(tag = "campaigns", operation_id = "follow_changes",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/events",
+    tag = "campaigns", operation_id = "follow_changes",
     params(("c" = String, Path, description = "Campaign id or slug"), FollowParams,
         ("Last-Event-ID" = Option<String>, Header, description = "The number of the last change that the client received")),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/events")]
 pub async fn events(
     app: web::Data<Edge>,
     caller: Caller,

@@ -4,7 +4,7 @@ pub mod service;
 
 use std::collections::BTreeMap;
 
-use actix_web::{HttpRequest, delete, web};
+use actix_web::{HttpRequest, web};
 use entity::{
     character,
     shapes::{
@@ -332,21 +332,21 @@ world_routes_but_delete!(
     CharacterFilter,
     "character",
     "characters",
-    "/campaigns/{c}/characters",
-    "/campaigns/{c}/characters/{x}"
+    "/v1/campaigns/{c}/characters",
+    "/v1/campaigns/{c}/characters/{x}"
 );
 
 /// Deletes a character.
 ///
 /// With `erase=true` every copy is erased too: journal, what the player wrote, traces, stored answers, memories.
 #[utoipa::path(
+    delete, path = "/v1/campaigns/{c}/characters/{x}",
     tag = "characters", operation_id = "delete_character",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug; with `erase` also the id of a deleted character"),
            EraseParams),
     responses((status = 204), (status = 202, description = "The erasure is still running; `Location` is its URL", body = Erasure),
         (status = "default", body = base::error::Problem)),
 )]
-#[delete("/campaigns/{c}/characters/{x}")]
 pub async fn delete(
     app: web::Data<edge::state::Edge>,
     caller: edge::caller::Caller,
@@ -366,6 +366,6 @@ crate::revision_routes!(
     character::Model,
     "character",
     "characters",
-    "/campaigns/{c}/characters/{x}/revisions",
-    "/campaigns/{c}/characters/{x}/revisions/{seq}/restore"
+    "/v1/campaigns/{c}/characters/{x}/revisions",
+    "/v1/campaigns/{c}/characters/{x}/revisions/{seq}/restore"
 );

@@ -1,6 +1,6 @@
 //! `/dice/roll`, `/dice/analyze` and `/dice/verify`.
 
-use actix_web::{post, web};
+use actix_web::web;
 use rules::dice::{Formula, FormulaError, Meaning};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -75,9 +75,9 @@ pub struct Statistics {
 }
 
 /// Rolls up to 20 formulas. A formula that cannot be rolled gives a result with `success: false`.
-#[utoipa::path(tag = "dice", operation_id = "roll_dice", request_body = RollRequest,
+#[utoipa::path(post, path = "/v1/dice/roll",
+    tag = "dice", operation_id = "roll_dice", request_body = RollRequest,
     responses((status = 200, body = RollReport), (status = "default", body = Problem)))]
-#[post("/dice/roll")]
 pub async fn roll(
     app: web::Data<Edge>,
     caller: Caller,
@@ -108,9 +108,9 @@ pub async fn roll(
 }
 
 /// Analyzes a formula: least and greatest total, mean, deviation and distribution.
-#[utoipa::path(tag = "dice", operation_id = "analyze_dice", request_body = AnalyzeRequest,
+#[utoipa::path(post, path = "/v1/dice/analyze",
+    tag = "dice", operation_id = "analyze_dice", request_body = AnalyzeRequest,
     responses((status = 200, body = Statistics), (status = "default", body = Problem)))]
-#[post("/dice/analyze")]
 pub async fn analyze(app: web::Data<Edge>, caller: Caller, body: Body<AnalyzeRequest>) -> Result<Reply> {
     let AnalyzeRequest { formula, variables } = body.value;
     let work = move || {
@@ -133,9 +133,9 @@ fn in_formula(error: &FormulaError) -> Error {
 }
 
 /// Recomputes past rolls from revealed seeds.
-#[utoipa::path(tag = "dice", operation_id = "verify_dice", request_body = VerifyInput,
+#[utoipa::path(post, path = "/v1/dice/verify",
+    tag = "dice", operation_id = "verify_dice", request_body = VerifyInput,
     responses((status = 200, body = Verified), (status = "default", body = Problem)))]
-#[post("/dice/verify")]
 pub async fn verify(app: web::Data<Edge>, caller: Caller, body: Body<VerifyInput>) -> Result<Reply> {
     let input = &body.value;
     let rolls = input.rolls()?;

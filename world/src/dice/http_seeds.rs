@@ -1,6 +1,6 @@
 //! `/campaigns/{c}/dice/seeds` and `/dice/seeds`: commitments before the rolls, server seeds after them.
 
-use actix_web::{get, post, web};
+use actix_web::web;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -79,10 +79,10 @@ async fn rotate_of(app: &Edge, caller: &Caller, c: Option<&str>, body: Body<Rota
 
 /// Lists the seeds of a campaign's fair dice. The first seed is made for this request if there is none yet, so that its
 /// commitment is known before the first roll.
-#[utoipa::path(tag = "dice", operation_id = "list_campaign_dice_seeds",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/dice/seeds",
+    tag = "dice", operation_id = "list_campaign_dice_seeds",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams),
     responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/dice/seeds")]
 pub async fn list(
     app: web::Data<Edge>,
     caller: Caller,
@@ -93,10 +93,10 @@ pub async fn list(
 }
 
 /// Reveals a campaign's seed in use, so that its rolls can be verified, and begins another.
-#[utoipa::path(tag = "dice", operation_id = "rotate_campaign_dice_seed", request_body = RotateRequest,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/dice/seeds/rotate",
+    tag = "dice", operation_id = "rotate_campaign_dice_seed", request_body = RotateRequest,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/dice/seeds/rotate")]
 pub async fn rotate(
     app: web::Data<Edge>,
     caller: Caller,
@@ -107,17 +107,17 @@ pub async fn rotate(
 }
 
 /// Lists the seeds for dice that are rolled outside of campaigns.
-#[utoipa::path(tag = "dice", operation_id = "list_dice_seeds", params(ListParams),
+#[utoipa::path(get, path = "/v1/dice/seeds",
+    tag = "dice", operation_id = "list_dice_seeds", params(ListParams),
     responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
-#[get("/dice/seeds")]
 pub async fn list_own(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
     list_of(&app, &caller, None, &page).await
 }
 
 /// Reveals the seed in use for dice outside of campaigns, and begins another.
-#[utoipa::path(tag = "dice", operation_id = "rotate_dice_seed", request_body = RotateRequest,
+#[utoipa::path(post, path = "/v1/dice/seeds/rotate",
+    tag = "dice", operation_id = "rotate_dice_seed", request_body = RotateRequest,
     responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
-#[post("/dice/seeds/rotate")]
 pub async fn rotate_own(app: web::Data<Edge>, caller: Caller, body: Body<RotateRequest>) -> Result<Reply> {
     rotate_of(&app, &caller, None, body).await
 }

@@ -1,6 +1,6 @@
 //! The REST routes for encounters. They do the same as the tools `manage_encounter` and `encounter_action`.
 
-use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use entity::encounter;
 use serde_json::Value;
 
@@ -27,10 +27,10 @@ use edge::{
 
 /// Begins an encounter: rolls initiative and begins the first turn. Characters change only when the encounter is
 /// committed.
-#[utoipa::path(tag = "encounters", operation_id = "create_encounter", request_body = CreateInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/encounters",
+    tag = "encounters", operation_id = "create_encounter", request_body = CreateInput,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 201, body = EncounterView), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/encounters")]
 pub async fn create(
     app: web::Data<Edge>,
     caller: Caller,
@@ -52,10 +52,10 @@ pub async fn create(
 }
 
 /// Lists active encounters. With `include_ended` also those that have ended.
-#[utoipa::path(tag = "encounters", operation_id = "list_encounters",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/encounters",
+    tag = "encounters", operation_id = "list_encounters",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, EncounterFilter),
     responses((status = 200, body = Items<encounter::Model>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/encounters")]
 pub async fn list(
     app: web::Data<Edge>,
     caller: Caller,
@@ -66,10 +66,10 @@ pub async fn list(
 }
 
 /// Reads an encounter's current state. Players see how enemies fare, not their numbers.
-#[utoipa::path(tag = "encounters", operation_id = "get_encounter",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/encounters/{x}",
+    tag = "encounters", operation_id = "get_encounter",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id"), GetParams),
     responses((status = 200, body = EncounterView), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/encounters/{x}")]
 pub async fn get(
     app: web::Data<Edge>,
     caller: Caller,
@@ -86,11 +86,11 @@ pub async fn get(
 }
 
 /// Changes the name, notes and extensions with a JSON merge patch.
-#[utoipa::path(tag = "encounters", operation_id = "update_encounter",
+#[utoipa::path(patch, path = "/v1/campaigns/{c}/encounters/{x}",
+    tag = "encounters", operation_id = "update_encounter",
     request_body(content = EncounterInput, content_type = "application/merge-patch+json", description = "JSON merge patch"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = encounter::Model), (status = "default", body = Problem)))]
-#[patch("/campaigns/{c}/encounters/{x}")]
 pub async fn patch(
     app: web::Data<Edge>,
     caller: Caller,
@@ -102,10 +102,10 @@ pub async fn patch(
 }
 
 /// Deletes an encounter with its log. What was committed stays.
-#[utoipa::path(tag = "encounters", operation_id = "delete_encounter",
+#[utoipa::path(delete, path = "/v1/campaigns/{c}/encounters/{x}",
+    tag = "encounters", operation_id = "delete_encounter",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 204), (status = "default", body = Problem)))]
-#[delete("/campaigns/{c}/encounters/{x}")]
 pub async fn delete(
     app: web::Data<Edge>,
     caller: Caller,
@@ -116,10 +116,10 @@ pub async fn delete(
 }
 
 /// Does one action in an encounter, as the tool `encounter_action` does.
-#[utoipa::path(tag = "encounters", operation_id = "act_in_encounter", request_body = ActionInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/encounters/{x}/actions",
+    tag = "encounters", operation_id = "act_in_encounter", request_body = ActionInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = ActionTold), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/encounters/{x}/actions")]
 pub async fn act(
     app: web::Data<Edge>,
     caller: Caller,
@@ -150,10 +150,10 @@ pub async fn act(
 }
 
 /// Adds a participant to an active encounter.
-#[utoipa::path(tag = "encounters", operation_id = "add_encounter_participant", request_body = ParticipantInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/encounters/{x}/participants",
+    tag = "encounters", operation_id = "add_encounter_participant", request_body = ParticipantInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = EncounterView), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/encounters/{x}/participants")]
 pub async fn join(
     app: web::Data<Edge>,
     caller: Caller,
@@ -169,10 +169,10 @@ pub async fn join(
 }
 
 /// Ends an encounter and returns what it did to each participant.
-#[utoipa::path(tag = "encounters", operation_id = "end_encounter", request_body = EndInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/encounters/{x}/end",
+    tag = "encounters", operation_id = "end_encounter", request_body = EndInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = EndTold), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/encounters/{x}/end")]
 pub async fn end(
     app: web::Data<Edge>,
     caller: Caller,
@@ -188,10 +188,10 @@ pub async fn end(
 }
 
 /// Writes an ended encounter into the participants' records, each of them once.
-#[utoipa::path(tag = "encounters", operation_id = "commit_encounter", request_body = CommitInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/encounters/{x}/commit",
+    tag = "encounters", operation_id = "commit_encounter", request_body = CommitInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = CommitTold), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/encounters/{x}/commit")]
 pub async fn commit_into_records(
     app: web::Data<Edge>,
     caller: Caller,

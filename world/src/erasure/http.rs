@@ -1,6 +1,6 @@
 //! `/v1/erasures`, and the removal of a user, which may erase their words.
 
-use actix_web::{HttpRequest, delete, get, web};
+use actix_web::{HttpRequest, web};
 use uuid::Uuid;
 
 use super::{EraseParams, Erasure, service};
@@ -16,9 +16,9 @@ use edge::{
 /// Reads the progress of an erasure.
 ///
 /// The answer says nothing about what was erased.
-#[utoipa::path(tag = "tenant", operation_id = "get_erasure", params(("x" = String, Path, description = "Id")),
+#[utoipa::path(get, path = "/v1/erasures/{x}",
+    tag = "tenant", operation_id = "get_erasure", params(("x" = String, Path, description = "Id")),
     responses((status = 200, body = Erasure), (status = "default", body = Problem)))]
-#[get("/erasures/{x}")]
 pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let id = Uuid::try_parse(&path).map_err(|_| Error::not_found("erasure"))?;
     Reply::ok(&service::find(&TenantTx::read(&app.pool, caller.tenant_id()).await?, id).await?)
@@ -26,12 +26,12 @@ pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) 
 
 /// Removes a user from the tenant, or withdraws an invitation. The account of a user who belongs to no other tenant is
 /// deleted. With `erase=true`, their words are also removed from every table.
-#[utoipa::path(tag = "users", operation_id = "delete_user",
+#[utoipa::path(delete, path = "/v1/users/{x}",
+    tag = "users", operation_id = "delete_user",
     params(("x" = String, Path, description = "Id or email"), EraseParams),
     responses((status = 204),
         (status = 202, description = "The erasure continues in the background. Its status is at `Location`.", body = Erasure),
         (status = "default", body = Problem)))]
-#[delete("/users/{x}")]
 pub async fn delete_user(
     app: web::Data<Edge>,
     caller: Caller,

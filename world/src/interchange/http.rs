@@ -1,6 +1,6 @@
 //! The routes for import and export: `GET …/export`, `POST /campaigns/import`, cards and lorebooks.
 
-use actix_web::{HttpRequest, HttpResponse, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -92,9 +92,9 @@ async fn import(app: &Edge, caller: &Caller, format: ImportFormat, file: &File, 
 ///
 /// New rows are created and different ones changed. Nothing is deleted. Importing the same document again changes
 /// nothing.
-#[utoipa::path(tag = "imports", operation_id = "import_campaign", request_body(content = Object, description = "A document of `GET …/export`, at most 32 MiB"),
+#[utoipa::path(post, path = "/v1/campaigns/import",
+    tag = "imports", operation_id = "import_campaign", request_body(content = Object, description = "A document of `GET …/export`, at most 32 MiB"),
     params(CampaignImportParams), responses((status = 200, body = Report), (status = "default", body = Problem)))]
-#[post("/campaigns/import")]
 pub async fn import_campaign(app: web::Data<Edge>, caller: Caller, request: HttpRequest, file: File) -> Result<Reply> {
     let asked: CampaignImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     import(&app, &caller, ImportFormat::Campaign { slug: asked.slug }, &file, asked.dry_run).await
@@ -103,11 +103,11 @@ pub async fn import_campaign(app: web::Data<Edge>, caller: Caller, request: Http
 /// Imports a character card (V1 to V3: JSON, PNG or CHARX) as an NPC.
 ///
 /// The card's book is imported as lore that this NPC knows.
-#[utoipa::path(tag = "imports", operation_id = "import_character_card",
+#[utoipa::path(post, path = "/v1/campaigns/{c}/import/character-card",
+    tag = "imports", operation_id = "import_character_card",
     request_body(description = "The card as JSON, PNG or CHARX, at most 32 MiB", content((Object = "application/json"), (Vec<u8> = "image/png"), (Vec<u8> = "application/zip"))),
     params(("c" = String, Path, description = "Campaign id or slug"), CardImportParams),
     responses((status = 200, body = Report), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/import/character-card")]
 pub async fn import_card(
     app: web::Data<Edge>,
     caller: Caller,
@@ -122,10 +122,10 @@ pub async fn import_card(
 /// Imports a lorebook.
 ///
 /// It may be SillyTavern's world info, a card's book, or a book of Agnai, Risu, NovelAI or AI Dungeon.
-#[utoipa::path(tag = "imports", operation_id = "import_lorebook", request_body(content = serde_json::Value, description = "The book as JSON, at most 32 MiB"),
+#[utoipa::path(post, path = "/v1/campaigns/{c}/import/lorebook",
+    tag = "imports", operation_id = "import_lorebook", request_body(content = serde_json::Value, description = "The book as JSON, at most 32 MiB"),
     params(("c" = String, Path, description = "Campaign id or slug"), LorebookImportParams),
     responses((status = 200, body = Report), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/import/lorebook")]
 pub async fn import_lorebook(
     app: web::Data<Edge>,
     caller: Caller,
@@ -141,10 +141,10 @@ pub async fn import_lorebook(
 /// Imports entity documents.
 ///
 /// The body is a single document, a list, or `{players, owners, npcs, lore}`, with keys in PascalCase or snake_case.
-#[utoipa::path(tag = "imports", operation_id = "import_seed", request_body = serde_json::Value,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/import/seed",
+    tag = "imports", operation_id = "import_seed", request_body = serde_json::Value,
     params(("c" = String, Path, description = "Campaign id or slug"), SeedImportParams),
     responses((status = 200, body = Report), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/import/seed")]
 pub async fn import_seed(
     app: web::Data<Edge>,
     caller: Caller,
@@ -159,9 +159,9 @@ pub async fn import_seed(
 /// Exports the whole campaign as one document.
 ///
 /// It includes secrets, so it requires the scope `gm` in addition to `read`.
-#[utoipa::path(tag = "imports", operation_id = "export_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+#[utoipa::path(get, path = "/v1/campaigns/{c}/export",
+    tag = "imports", operation_id = "export_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = CampaignDocument), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/export")]
 pub async fn export_campaign(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<HttpResponse> {
     let export = Export::begin(&app.pool, &caller, &path).await?;
     let name = format!("{}.tavernkeep.json", export.slug);
@@ -169,10 +169,10 @@ pub async fn export_campaign(app: web::Data<Edge>, caller: Caller, path: web::Pa
 }
 
 /// Exports an NPC as a character card, V3.
-#[utoipa::path(tag = "imports", operation_id = "export_card_json",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/npcs/{x}/card.json",
+    tag = "imports", operation_id = "export_card_json",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 200, body = CharacterCard), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/npcs/{x}/card.json")]
 pub async fn card_json(
     app: web::Data<Edge>,
     caller: Caller,
@@ -184,10 +184,10 @@ pub async fn card_json(
 }
 
 /// Exports an NPC as a picture that contains its character card, in V2 and V3.
-#[utoipa::path(tag = "imports", operation_id = "export_card_png",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/npcs/{x}/card.png",
+    tag = "imports", operation_id = "export_card_png",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 200, content_type = "image/png", body = Vec<u8>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/npcs/{x}/card.png")]
 pub async fn card_png(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, String)>) -> Result<HttpResponse> {
     let (name, card) = out::card(&app.pool, &caller, &path.0, &path.1).await?;
     Ok(attachment("image/png", &format!("{name}.png")).body(card::picture(&card)?))
@@ -196,10 +196,10 @@ pub async fn card_png(app: web::Data<Edge>, caller: Caller, path: web::Path<(Str
 /// Exports the campaign's lore as SillyTavern's world info.
 ///
 /// Secret entries are included only if the caller may see secrets.
-#[utoipa::path(tag = "imports", operation_id = "export_lorebook",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/lorebook.json",
+    tag = "imports", operation_id = "export_lorebook",
     params(("c" = String, Path, description = "Campaign id or slug"), LorebookParams),
     responses((status = 200, body = WorldInfo), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/lorebook.json")]
 pub async fn lorebook(
     app: web::Data<Edge>,
     caller: Caller,

@@ -10,7 +10,7 @@ use std::{
     sync::LazyLock,
 };
 
-use actix_web::{get, post, web};
+use actix_web::web;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -192,10 +192,10 @@ pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid, names: &[&st
 }
 
 /// Lists what a lore entry links to, and which entries link to it.
-#[utoipa::path(tag = "lore", operation_id = "list_lore_links",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/lore/{x}/links",
+    tag = "lore", operation_id = "list_lore_links",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = Links), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/lore/{x}/links")]
 pub async fn list(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, String)>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let entry = resource::find::<LoreEntries>(&tx, &caller, Some(&Ref::parse(&path.0)), &Ref::parse(&path.1)).await?;
@@ -222,10 +222,10 @@ pub struct MendInput {
 /// Updates links that name a lore entry by a former title or slug.
 ///
 /// This is one step that can be undone like a bulk edit.
-#[utoipa::path(tag = "lore", operation_id = "mend_lore_links", request_body = MendInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/lore/{x}/mend-links",
+    tag = "lore", operation_id = "mend_lore_links", request_body = MendInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = BulkReport), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/lore/{x}/mend-links")]
 pub async fn mend(
     app: web::Data<Edge>,
     caller: Caller,

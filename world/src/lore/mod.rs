@@ -255,8 +255,8 @@ world_routes!(
     LoreFilter,
     "lore",
     "lore",
-    "/campaigns/{c}/lore",
-    "/campaigns/{c}/lore/{x}"
+    "/v1/campaigns/{c}/lore",
+    "/v1/campaigns/{c}/lore/{x}"
 );
 
 crate::revision_routes!(
@@ -264,6 +264,6 @@ crate::revision_routes!(
     lore::Model,
     "lore",
     "lore",
-    "/campaigns/{c}/lore/{x}/revisions",
-    "/campaigns/{c}/lore/{x}/revisions/{seq}/restore"
+    "/v1/campaigns/{c}/lore/{x}/revisions",
+    "/v1/campaigns/{c}/lore/{x}/revisions/{seq}/restore"
 );

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use actix_web::{HttpRequest, get, post, web};
+use actix_web::{HttpRequest, web};
 use entity::lore::{self as table, Scope};
 use garde::Validate;
 use sea_orm::{FromQueryResult, QueryOrder, QuerySelect, sea_query::Expr};
@@ -55,10 +55,10 @@ pub struct Totals {
 }
 
 /// Counts the lore entries that a list with these filters would show, and their tokens, by scope.
-#[utoipa::path(tag = "lore", operation_id = "get_lore_totals",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/lore-totals",
+    tag = "lore", operation_id = "get_lore_totals",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, LoreFilter),
     responses((status = 200, body = Totals), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/lore-totals")]
 pub async fn totals(
     app: web::Data<Edge>,
     caller: Caller,
@@ -231,10 +231,10 @@ pub struct Duplicates {
 }
 
 /// Lists lore entries with the same title, ignoring case, or the same content.
-#[utoipa::path(tag = "lore", operation_id = "list_lore_duplicates",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/lore-duplicates",
+    tag = "lore", operation_id = "list_lore_duplicates",
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = Duplicates), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/lore-duplicates")]
 pub async fn duplicates(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
@@ -287,10 +287,10 @@ pub struct CopyInput {
 }
 
 /// Copies a lore entry. The copy gets its own slug.
-#[utoipa::path(tag = "lore", operation_id = "duplicate_lore", request_body = CopyInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/lore/{x}/duplicate",
+    tag = "lore", operation_id = "duplicate_lore", request_body = CopyInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
     responses((status = 201, body = table::Model), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/lore/{x}/duplicate")]
 pub async fn duplicate(
     app: web::Data<Edge>,
     caller: Caller,

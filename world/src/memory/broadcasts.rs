@@ -1,6 +1,6 @@
 //! `GET /campaigns/{c}/broadcasts`: each broadcast as a single item, with everyone who heard it.
 
-use actix_web::{get, web};
+use actix_web::web;
 use edge::auth::player;
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, postgres::PgRow};
@@ -73,10 +73,10 @@ pub struct BroadcastFilter {
 /// Lists broadcasts.
 ///
 /// The oldest come first; use `sort=-created_at` for the newest.
-#[utoipa::path(tag = "memories", operation_id = "list_broadcasts",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/broadcasts",
+    tag = "memories", operation_id = "list_broadcasts",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, BroadcastFilter),
     responses((status = 200, body = Items<BroadcastView>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/broadcasts")]
 pub async fn list(
     app: web::Data<Edge>,
     caller: Caller,

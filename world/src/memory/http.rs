@@ -1,6 +1,6 @@
 //! `/campaigns/{c}/memories`, `/npcs/{x}/memories`, `/owners/{x}/memories`, `/broadcasts/{id}`.
 
-use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use edge::auth::player;
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -113,10 +113,10 @@ async fn create(app: &Edge, caller: &Caller, c: &str, holder: HolderPath, body: 
 }
 
 /// Lists what an NPC remembers.
-#[utoipa::path(tag = "memories", operation_id = "list_npc_memories",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/npcs/{x}/memories",
+    tag = "memories", operation_id = "list_npc_memories",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"), ListParams, MemoryFilter),
     responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/npcs/{x}/memories")]
 pub async fn list_npc(
     app: web::Data<Edge>,
     caller: Caller,
@@ -128,10 +128,10 @@ pub async fn list_npc(
 }
 
 /// Lists what an owner remembers.
-#[utoipa::path(tag = "memories", operation_id = "list_owner_memories",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/owners/{x}/memories",
+    tag = "memories", operation_id = "list_owner_memories",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"), ListParams, MemoryFilter),
     responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/owners/{x}/memories")]
 pub async fn list_owner(
     app: web::Data<Edge>,
     caller: Caller,
@@ -143,10 +143,10 @@ pub async fn list_owner(
 }
 
 /// Lists all memories of the campaign.
-#[utoipa::path(tag = "memories", operation_id = "list_memories",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/memories",
+    tag = "memories", operation_id = "list_memories",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, MemoryFilter),
     responses((status = 200, body = Items<MemoryView>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/memories")]
 pub async fn list_all(
     app: web::Data<Edge>,
     caller: Caller,
@@ -157,10 +157,10 @@ pub async fn list_all(
 }
 
 /// Adds a memory to an NPC.
-#[utoipa::path(tag = "memories", operation_id = "create_npc_memory", request_body = MemoryInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/npcs/{x}/memories",
+    tag = "memories", operation_id = "create_npc_memory", request_body = MemoryInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 201, body = MemoryView), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/npcs/{x}/memories")]
 pub async fn create_npc(
     app: web::Data<Edge>,
     caller: Caller,
@@ -172,10 +172,10 @@ pub async fn create_npc(
 }
 
 /// Adds a memory to an owner.
-#[utoipa::path(tag = "memories", operation_id = "create_owner_memory", request_body = MemoryInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/owners/{x}/memories",
+    tag = "memories", operation_id = "create_owner_memory", request_body = MemoryInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
     responses((status = 201, body = MemoryView), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/owners/{x}/memories")]
 pub async fn create_owner(
     app: web::Data<Edge>,
     caller: Caller,
@@ -187,10 +187,10 @@ pub async fn create_owner(
 }
 
 /// Reads a memory.
-#[utoipa::path(tag = "memories", operation_id = "get_memory",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/memories/{x}",
+    tag = "memories", operation_id = "get_memory",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/memories/{x}")]
 pub async fn get(
     app: web::Data<Edge>,
     caller: Caller,
@@ -212,11 +212,11 @@ async fn locked(tx: &TenantTx, caller: &Caller, request: &HttpRequest, path: &(S
 /// Corrects a memory.
 ///
 /// The next prompt contains the corrected text.
-#[utoipa::path(tag = "memories", operation_id = "update_memory",
+#[utoipa::path(patch, path = "/v1/campaigns/{c}/memories/{x}",
+    tag = "memories", operation_id = "update_memory",
     request_body(content = MemoryChange, content_type = "application/merge-patch+json"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
-#[patch("/campaigns/{c}/memories/{x}")]
 pub async fn patch(
     app: web::Data<Edge>,
     caller: Caller,
@@ -265,10 +265,10 @@ pub async fn patch(
 /// Moves a memory to another NPC or owner, or to another subject.
 ///
 /// A copy of a broadcast then no longer belongs to the broadcast.
-#[utoipa::path(tag = "memories", operation_id = "move_memory", request_body = MoveInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/memories/{x}/move",
+    tag = "memories", operation_id = "move_memory", request_body = MoveInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = MemoryView), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/memories/{x}/move")]
 pub async fn move_to(
     app: web::Data<Edge>,
     caller: Caller,
@@ -287,10 +287,10 @@ pub async fn move_to(
 /// Deletes a memory.
 ///
 /// The next prompt no longer contains it.
-#[utoipa::path(tag = "memories", operation_id = "delete_memory",
+#[utoipa::path(delete, path = "/v1/campaigns/{c}/memories/{x}",
+    tag = "memories", operation_id = "delete_memory",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 204), (status = "default", body = Problem)))]
-#[delete("/campaigns/{c}/memories/{x}")]
 pub async fn delete(
     app: web::Data<Edge>,
     caller: Caller,
@@ -306,10 +306,10 @@ pub async fn delete(
 }
 
 /// Retracts a broadcast: deletes all memories of it.
-#[utoipa::path(tag = "memories", operation_id = "delete_broadcast",
+#[utoipa::path(delete, path = "/v1/campaigns/{c}/broadcasts/{x}",
+    tag = "memories", operation_id = "delete_broadcast",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Broadcast id")),
     responses((status = 204), (status = "default", body = Problem)))]
-#[delete("/campaigns/{c}/broadcasts/{x}")]
 pub async fn retract(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
     edge::http::write(&app, &caller, None, async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;

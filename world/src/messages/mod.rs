@@ -4,7 +4,7 @@
 pub mod service;
 
 use crate::playing;
-use actix_web::{HttpRequest, HttpResponse, delete, get, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use edge::auth::player;
 use entity::{
     message::{self, Author, Type},
@@ -182,10 +182,10 @@ fn unknown(pointer: &str, what: &str) -> Error {
 }
 
 /// Lists the campaign's messages.
-#[utoipa::path(tag = "messages", operation_id = "list_messages",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/messages",
+    tag = "messages", operation_id = "list_messages",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, MessageFilter),
     responses((status = 200, body = Items<message::Model>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/messages")]
 pub async fn list(
     app: web::Data<Edge>,
     caller: Caller,
@@ -196,10 +196,10 @@ pub async fn list(
 }
 
 /// Adds a message.
-#[utoipa::path(tag = "messages", operation_id = "create_message", request_body = MessageInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/messages",
+    tag = "messages", operation_id = "create_message", request_body = MessageInput,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 201, body = message::Model), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/messages")]
 pub async fn create(
     app: web::Data<Edge>,
     caller: Caller,
@@ -211,10 +211,10 @@ pub async fn create(
 }
 
 /// Reads a message.
-#[utoipa::path(tag = "messages", operation_id = "get_message",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/messages/{x}",
+    tag = "messages", operation_id = "get_message",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id")),
     responses((status = 200, body = message::Model), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/messages/{x}")]
 pub async fn get(
     app: web::Data<Edge>,
     caller: Caller,
@@ -227,10 +227,10 @@ pub async fn get(
 /// Deletes a message.
 ///
 /// A transcript that contained it is rebuilt without it.
-#[utoipa::path(tag = "messages", operation_id = "delete_message",
+#[utoipa::path(delete, path = "/v1/campaigns/{c}/messages/{x}",
+    tag = "messages", operation_id = "delete_message",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id")),
     responses((status = 204), (status = "default", body = Problem)))]
-#[delete("/campaigns/{c}/messages/{x}")]
 pub async fn delete(
     app: web::Data<Edge>,
     caller: Caller,

@@ -211,13 +211,22 @@ impl Resource for Npcs {
     }
 }
 
-world_routes!(Npcs, NpcInput, npc::Model, NpcFilter, "npc", "npcs", "/campaigns/{c}/npcs", "/campaigns/{c}/npcs/{x}");
+world_routes!(
+    Npcs,
+    NpcInput,
+    npc::Model,
+    NpcFilter,
+    "npc",
+    "npcs",
+    "/v1/campaigns/{c}/npcs",
+    "/v1/campaigns/{c}/npcs/{x}"
+);
 
 crate::revision_routes!(
     Npcs,
     npc::Model,
     "npc",
     "npcs",
-    "/campaigns/{c}/npcs/{x}/revisions",
-    "/campaigns/{c}/npcs/{x}/revisions/{seq}/restore"
+    "/v1/campaigns/{c}/npcs/{x}/revisions",
+    "/v1/campaigns/{c}/npcs/{x}/revisions/{seq}/restore"
 );

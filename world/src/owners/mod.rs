@@ -354,8 +354,8 @@ world_routes!(
     OwnerFilter,
     "owner",
     "owners",
-    "/campaigns/{c}/owners",
-    "/campaigns/{c}/owners/{x}"
+    "/v1/campaigns/{c}/owners",
+    "/v1/campaigns/{c}/owners/{x}"
 );
 
 crate::revision_routes!(
@@ -363,6 +363,6 @@ crate::revision_routes!(
     OwnerView,
     "owner",
     "owners",
-    "/campaigns/{c}/owners/{x}/revisions",
-    "/campaigns/{c}/owners/{x}/revisions/{seq}/restore"
+    "/v1/campaigns/{c}/owners/{x}/revisions",
+    "/v1/campaigns/{c}/owners/{x}/revisions/{seq}/restore"
 );

@@ -1,6 +1,6 @@
 //! `POST …/characters/{x}/rest`, and `GET /rules/srd/{table}`: the SRD 5.1 tables that the resolvers use.
 
-use actix_web::{get, post, web};
+use actix_web::web;
 use edge::auth::player;
 use rules::resolve::{RestArgs, RestType, take_rest};
 use rules::srd::{ARMOR, CONDITIONS, SKILLS, SPELLS, WEAPONS};
@@ -74,10 +74,10 @@ impl RestInput {
 }
 
 /// Takes a short or long rest with a character, as the tool `take_rest` does.
-#[utoipa::path(tag = "rules", operation_id = "rest_character", request_body = RestInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/characters/{x}/rest",
+    tag = "rules", operation_id = "rest_character", request_body = RestInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
     responses((status = 200, body = ResolvedOutcome), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/characters/{x}/rest")]
 pub async fn rest(
     app: web::Data<Edge>,
     caller: Caller,
@@ -135,10 +135,10 @@ enum SrdRow {
 }
 
 /// Returns a table of SRD 5.1: `weapons`, `armor`, `conditions`, `spells` or `skills`.
-#[utoipa::path(tag = "rules", operation_id = "get_srd_table",
+#[utoipa::path(get, path = "/v1/rules/srd/{x}",
+    tag = "rules", operation_id = "get_srd_table",
     params(("x" = String, Path, description = "`weapons`, `armor`, `conditions`, `spells` or `skills`")),
     responses((status = 200, body = SrdTable), (status = "default", body = Problem)))]
-#[get("/rules/srd/{x}")]
 pub async fn srd(_: Caller, path: web::Path<String>) -> Result<Reply> {
     let items = match path.as_str() {
         "weapons" => table(&WEAPONS),

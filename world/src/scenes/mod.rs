@@ -165,8 +165,8 @@ world_routes!(
     SceneFilter,
     "scene",
     "scenes",
-    "/campaigns/{c}/scenes",
-    "/campaigns/{c}/scenes/{x}"
+    "/v1/campaigns/{c}/scenes",
+    "/v1/campaigns/{c}/scenes/{x}"
 );
 
 crate::revision_routes!(
@@ -174,6 +174,6 @@ crate::revision_routes!(
     scene::Model,
     "scene",
     "scenes",
-    "/campaigns/{c}/scenes/{x}/revisions",
-    "/campaigns/{c}/scenes/{x}/revisions/{seq}/restore"
+    "/v1/campaigns/{c}/scenes/{x}/revisions",
+    "/v1/campaigns/{c}/scenes/{x}/revisions/{seq}/restore"
 );

@@ -1,6 +1,6 @@
 //! `/campaigns/{c}/sessions`: the sessions, the world as the frontend has it, its reports, and what changed.
 
-use actix_web::{HttpRequest, HttpResponse, delete, get, patch, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use entity::session;
 use serde::Serialize;
 use serde_json::Value;
@@ -79,10 +79,10 @@ impl SessionView {
 }
 
 /// Lists the sessions of the campaign.
-#[utoipa::path(tag = "sessions", operation_id = "list_sessions",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/sessions",
+    tag = "sessions", operation_id = "list_sessions",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, SessionFilter),
     responses((status = 200, body = Items<session::Model>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/sessions")]
 pub async fn list(
     app: web::Data<Edge>,
     caller: Caller,
@@ -93,10 +93,10 @@ pub async fn list(
 }
 
 /// Opens a session: 201. If the `client_id` already has a session, it takes that over with its conversation and cursor: 200.
-#[utoipa::path(tag = "sessions", operation_id = "create_session", request_body = SessionOpen,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/sessions",
+    tag = "sessions", operation_id = "create_session", request_body = SessionOpen,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 201, body = SessionView), (status = 200, body = SessionView), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/sessions")]
 pub async fn create(
     app: web::Data<Edge>,
     caller: Caller,
@@ -128,10 +128,10 @@ pub async fn create(
 }
 
 /// Reads a session and how far it has got.
-#[utoipa::path(tag = "sessions", operation_id = "get_session",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/sessions/{x}",
+    tag = "sessions", operation_id = "get_session",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = SessionView), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/sessions/{x}")]
 pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<HttpResponse> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
@@ -143,11 +143,11 @@ pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, 
 }
 
 /// Changes a session by a JSON merge patch.
-#[utoipa::path(tag = "sessions", operation_id = "update_session",
+#[utoipa::path(patch, path = "/v1/campaigns/{c}/sessions/{x}",
+    tag = "sessions", operation_id = "update_session",
     request_body(content = SessionInput, content_type = "application/merge-patch+json", description = "JSON merge patch"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = SessionView), (status = "default", body = Problem)))]
-#[patch("/campaigns/{c}/sessions/{x}")]
 pub async fn patch(
     app: web::Data<Edge>,
     caller: Caller,
@@ -163,10 +163,10 @@ pub async fn patch(
 }
 
 /// Ends a session. Its messages stay in the campaign. The same `client_id` starts a new session next time.
-#[utoipa::path(tag = "sessions", operation_id = "delete_session",
+#[utoipa::path(delete, path = "/v1/campaigns/{c}/sessions/{x}",
+    tag = "sessions", operation_id = "delete_session",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 204), (status = "default", body = Problem)))]
-#[delete("/campaigns/{c}/sessions/{x}")]
 pub async fn delete(
     app: web::Data<Edge>,
     caller: Caller,
@@ -177,10 +177,10 @@ pub async fn delete(
 }
 
 /// Shows what changed since the session's last completed turn, as its AI would read it now. This does not move the cursor.
-#[utoipa::path(tag = "sessions", operation_id = "get_session_delta",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/sessions/{x}/delta",
+    tag = "sessions", operation_id = "get_session_delta",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = DeltaView), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/sessions/{x}/delta")]
 pub async fn delta(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;

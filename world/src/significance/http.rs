@@ -1,6 +1,6 @@
 //! `POST …/actions`, the lists of scores and reactions, and the rehearsal.
 
-use actix_web::{get, post, web};
+use actix_web::web;
 use edge::{
     caller::Caller,
     http::{
@@ -25,10 +25,10 @@ use db::tenancy::TenantTx;
 /// The action concerns its targets, NPCs at the same location, and the owners of the location, of the character's race
 /// and profession, and of the targets' factions. It raises their scores. An entity whose score reaches its
 /// `reaction_threshold` reacts: it gets one turn in the background, about all actions since its last reaction.
-#[utoipa::path(tag = "significance", operation_id = "report_action", request_body = ActionReport,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/actions",
+    tag = "significance", operation_id = "report_action", request_body = ActionReport,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 202, description = "The action counts. The reactions that follow are queued", body = Triggered), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/actions")]
 pub async fn report_action(
     app: web::Data<Edge>,
     caller: Caller,
@@ -43,10 +43,10 @@ pub async fn report_action(
 }
 
 /// Shows who would react to a list of actions, and why. This stores nothing and asks no model.
-#[utoipa::path(tag = "significance", operation_id = "rehearse_actions", request_body = RehearsalInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/significance/rehearse",
+    tag = "significance", operation_id = "rehearse_actions", request_body = RehearsalInput,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = Rehearsal), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/significance/rehearse")]
 pub async fn rehearse_actions(
     app: web::Data<Edge>,
     caller: Caller,
@@ -61,10 +61,10 @@ pub async fn rehearse_actions(
 }
 
 /// Lists the scores of NPCs and owners: how much a character's actions have mattered since the last reaction.
-#[utoipa::path(tag = "significance", operation_id = "list_significance",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/significance",
+    tag = "significance", operation_id = "list_significance",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, StandingFilter),
     responses((status = 200, body = Items<Standing>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/significance")]
 pub async fn list_significance(
     app: web::Data<Edge>,
     caller: Caller,
@@ -78,10 +78,10 @@ pub async fn list_significance(
 }
 
 /// Lists reactions: queued, running, done, cancelled, and those that failed too often.
-#[utoipa::path(tag = "significance", operation_id = "list_reactions",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/reactions",
+    tag = "significance", operation_id = "list_reactions",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, ReactionFilter),
     responses((status = 200, body = Items<ReactionView>), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/reactions")]
 pub async fn list_reactions(
     app: web::Data<Edge>,
     caller: Caller,
@@ -95,10 +95,10 @@ pub async fn list_reactions(
 }
 
 /// Returns a reaction.
-#[utoipa::path(tag = "significance", operation_id = "get_reaction",
+#[utoipa::path(get, path = "/v1/campaigns/{c}/reactions/{x}",
+    tag = "significance", operation_id = "get_reaction",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = uuid::Uuid, Path, description = "Id")),
     responses((status = 200, body = ReactionView), (status = "default", body = Problem)))]
-#[get("/campaigns/{c}/reactions/{x}")]
 pub async fn get_reaction(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, String)>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
@@ -106,10 +106,10 @@ pub async fn get_reaction(app: web::Data<Edge>, caller: Caller, path: web::Path<
 }
 
 /// Ends a reaction that is queued or has failed too often.
-#[utoipa::path(tag = "significance", operation_id = "end_reaction",
+#[utoipa::path(post, path = "/v1/campaigns/{c}/reactions/{x}/end",
+    tag = "significance", operation_id = "end_reaction",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = uuid::Uuid, Path, description = "Id")),
     responses((status = 200, body = ReactionView), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/reactions/{x}/end")]
 pub async fn end_reaction(
     app: web::Data<Edge>,
     caller: Caller,
@@ -124,10 +124,10 @@ pub async fn end_reaction(
 }
 
 /// Queues a reaction again that failed too often or was ended.
-#[utoipa::path(tag = "significance", operation_id = "retry_reaction",
+#[utoipa::path(post, path = "/v1/campaigns/{c}/reactions/{x}/retry",
+    tag = "significance", operation_id = "retry_reaction",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = uuid::Uuid, Path, description = "Id")),
     responses((status = 200, body = ReactionView), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/reactions/{x}/retry")]
 pub async fn retry_reaction(
     app: web::Data<Edge>,
     caller: Caller,

@@ -1,6 +1,6 @@
 //! Routes for answers that are tried again, go on, are chosen or corrected.
 
-use actix_web::{HttpRequest, HttpResponse, patch, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use garde::Validate;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -73,12 +73,12 @@ fn narrative_fits(text: &str, _: &()) -> garde::Result {
 /// The other attempts stay as `alternatives`; `…/choose` chooses one of them. Later prompts contain only the chosen one. `roll_dice` repeats the
 /// dice of earlier attempts: the same formula gives the same result. If the new attempt fails, the former one is chosen again. Another
 /// attempt at a greeting is the next greeting, without a model.
-#[utoipa::path(tag = "turns", operation_id = "regenerate_turn", request_body = RegenerateInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/turns/{x}/regenerate",
+    tag = "turns", operation_id = "regenerate_turn", request_body = RegenerateInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/turns/{x}/regenerate")]
 pub async fn regenerate(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -94,12 +94,12 @@ pub async fn regenerate(
 }
 
 /// Lets the NPC or owner go on from its last answer, as a turn of its own.
-#[utoipa::path(tag = "turns", operation_id = "continue_turn", request_body = ContinueInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/turns/{x}/continue",
+    tag = "turns", operation_id = "continue_turn", request_body = ContinueInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/turns/{x}/continue")]
 pub async fn go_on(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -113,10 +113,10 @@ pub async fn go_on(
 }
 
 /// Chooses one of an answer's alternatives. The effects of the chosen one are reverted and those of this one applied, both or neither.
-#[utoipa::path(tag = "turns", operation_id = "choose_turn",
+#[utoipa::path(post, path = "/v1/campaigns/{c}/turns/{x}/choose",
+    tag = "turns", operation_id = "choose_turn",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnRecord), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/turns/{x}/choose")]
 pub async fn choose(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -128,10 +128,10 @@ pub async fn choose(
 }
 
 /// Corrects the narrative of an answer. Later prompts have the corrected text; the trace keeps what the model wrote.
-#[utoipa::path(tag = "turns", operation_id = "update_turn", request_body(content = TurnPatch, content_type = "application/merge-patch+json"),
+#[utoipa::path(patch, path = "/v1/campaigns/{c}/turns/{x}",
+    tag = "turns", operation_id = "update_turn", request_body(content = TurnPatch, content_type = "application/merge-patch+json"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnRecord), (status = "default", body = Problem)))]
-#[patch("/campaigns/{c}/turns/{x}")]
 pub async fn correct(
     app: web::Data<TurnState>,
     caller: Caller,

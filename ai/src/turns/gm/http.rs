@@ -1,6 +1,6 @@
 //! `POST …/sessions/{x}/turns` and `POST …/sessions/{x}/prompt`.
 
-use actix_web::{HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use entity::session::Role;
 use garde::Validate;
 use serde::Deserialize;
@@ -83,12 +83,12 @@ impl GmTurnInput {
 
 /// Lets the session's AI take its turn: as game master, as a game master's assistant, or as a player. Until a turn has completed,
 /// the AI gets an overview of the world; after that, only what changed.
-#[utoipa::path(tag = "turns", operation_id = "create_session_turn", request_body = GmTurnInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/sessions/{x}/turns",
+    tag = "turns", operation_id = "create_session_turn", request_body = GmTurnInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Session id"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/sessions/{x}/turns")]
 pub async fn turn(
     app: web::Data<TurnState>,
     caller: Caller,
@@ -126,10 +126,10 @@ pub struct GmPromptInput {
 }
 
 /// Shows the prompt that the session's AI would get now, without calling a model. This does not move the cursor.
-#[utoipa::path(tag = "prompts", operation_id = "preview_session_prompt", request_body = GmPromptInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/sessions/{x}/prompt",
+    tag = "prompts", operation_id = "preview_session_prompt", request_body = GmPromptInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Session id")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/sessions/{x}/prompt")]
 pub async fn preview(
     app: web::Data<TurnState>,
     caller: Caller,

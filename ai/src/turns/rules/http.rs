@@ -1,6 +1,6 @@
 //! `POST …/rules/resolve`.
 
-use actix_web::{HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use garde::Validate;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -40,12 +40,12 @@ pub struct ResolveInput {
 }
 
 /// Lets a model say which check an action needs, and the rules decide it. If the model names none, there is no check.
-#[utoipa::path(tag = "rules", operation_id = "resolve_action", request_body = ResolveInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/rules/resolve",
+    tag = "rules", operation_id = "resolve_action", request_body = ResolveInput,
     params(("c" = String, Path, description = "Campaign id or slug"),
         ("Prefer" = Option<String>, Header, description = "`respond-async`: answer 202 as soon as the turn runs")),
     responses((status = 200, description = "The outcome, or with `stream` the turn's events as they come", content((Resolution = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/rules/resolve")]
 pub async fn resolve(
     app: web::Data<TurnState>,
     caller: Caller,

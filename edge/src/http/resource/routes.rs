@@ -1,6 +1,6 @@
 //! The five routes of a kind, as macros.
 
-/// Defines the five routes of a kind. Tags and paths are literals because actix and utoipa read them at compile time.
+/// Defines the five routes of a kind. Tags and paths are literals because utoipa reads them at compile time.
 #[macro_export]
 macro_rules! world_routes {
     ($resource:ty, $input:ty, $view:ty, $filter:ty, $one:literal, $many:literal, $list:literal, $item:literal) => {
@@ -13,15 +13,14 @@ macro_rules! world_routes {
 #[macro_export]
 macro_rules! world_routes_but_delete {
     ($resource:ty, $input:ty, $view:ty, $filter:ty, $one:literal, $many:literal, $list:literal, $item:literal) => {
-        use actix_web::{get, patch, post};
-        use $crate::http::paging::Items;
+                use $crate::http::paging::Items;
 
         #[utoipa::path(
+            get, path = $list,
             tag = $many, operation_id = concat!("list_", $many), summary = concat!("Lists the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug"), $crate::http::paging::ListParams, $filter),
             responses((status = 200, body = Items<$view>), (status = "default", body = base::error::Problem)),
         )]
-        #[get($list)]
         /// A page of the list.
         pub async fn list(
             app: actix_web::web::Data<$crate::state::Edge>, caller: $crate::caller::Caller,
@@ -31,12 +30,12 @@ macro_rules! world_routes_but_delete {
         }
 
         #[utoipa::path(
+            post, path = $list,
             tag = $many, operation_id = concat!("create_", $one), request_body = $input,
             summary = concat!("Creates one entry of the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug")),
             responses((status = 201, body = $view), (status = "default", body = base::error::Problem)),
         )]
-        #[post($list)]
         /// Creates one.
         pub async fn create(
             app: actix_web::web::Data<$crate::state::Edge>, caller: $crate::caller::Caller, request: actix_web::HttpRequest,
@@ -46,12 +45,12 @@ macro_rules! world_routes_but_delete {
         }
 
         #[utoipa::path(
+            get, path = $item,
             tag = $many, operation_id = concat!("get_", $one),
             summary = concat!("Reads one entry of the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
             responses((status = 200, body = $view), (status = "default", body = base::error::Problem)),
         )]
-        #[get($item)]
         /// Reads one.
         pub async fn get(
             app: actix_web::web::Data<$crate::state::Edge>, caller: $crate::caller::Caller, request: actix_web::HttpRequest,
@@ -61,13 +60,13 @@ macro_rules! world_routes_but_delete {
         }
 
         #[utoipa::path(
+            patch, path = $item,
             tag = $many, operation_id = concat!("update_", $one),
             summary = concat!("Changes one entry of the campaign's ", $many, " by a JSON merge patch."),
             request_body(content = $input, content_type = "application/merge-patch+json", description = "JSON merge patch"),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
             responses((status = 200, body = $view), (status = "default", body = base::error::Problem)),
         )]
-        #[patch($item)]
         /// Changes one by a JSON merge patch.
         pub async fn patch(
             app: actix_web::web::Data<$crate::state::Edge>, caller: $crate::caller::Caller, request: actix_web::HttpRequest,
@@ -82,15 +81,14 @@ macro_rules! world_routes_but_delete {
 #[macro_export]
 macro_rules! delete_route {
     ($resource:ty, $one:literal, $many:literal, $item:literal) => {
-        use actix_web::delete;
 
         #[utoipa::path(
+            delete, path = $item,
             tag = $many, operation_id = concat!("delete_", $one),
             summary = concat!("Deletes one entry of the campaign's ", $many, "."),
             params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
             responses((status = 204), (status = "default", body = base::error::Problem)),
         )]
-        #[delete($item)]
         /// Deletes one.
         pub async fn delete(
             app: actix_web::web::Data<$crate::state::Edge>, caller: $crate::caller::Caller, request: actix_web::HttpRequest,

@@ -1,6 +1,6 @@
 //! `/campaigns/{c}/lore/bulk`.
 
-use actix_web::{post, web};
+use actix_web::web;
 use db::tenancy;
 use uuid::Uuid;
 
@@ -35,10 +35,10 @@ pub async fn edit(app: &Edge, caller: &Caller, c: &str, input: &BulkInput) -> Re
 /// Changes or deletes many lore entries at once.
 ///
 /// Either all of them are changed or none. The edit is one step that can be undone.
-#[utoipa::path(tag = "lore", operation_id = "bulk_edit_lore", request_body = BulkInput,
+#[utoipa::path(post, path = "/v1/campaigns/{c}/lore/bulk",
+    tag = "lore", operation_id = "bulk_edit_lore", request_body = BulkInput,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = BulkReport), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/lore/bulk")]
 pub async fn bulk(
     app: web::Data<Edge>,
     caller: Caller,
@@ -58,10 +58,10 @@ pub async fn bulk(
 /// Undoes a bulk edit.
 ///
 /// All entries are restored, or none if one of them was changed since.
-#[utoipa::path(tag = "lore", operation_id = "undo_lore_bulk_edit",
+#[utoipa::path(post, path = "/v1/campaigns/{c}/lore/bulk/{x}/undo",
+    tag = "lore", operation_id = "undo_lore_bulk_edit",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "The edit's `step_id`")),
     responses((status = 200, body = Undone), (status = "default", body = Problem)))]
-#[post("/campaigns/{c}/lore/bulk/{x}/undo")]
 pub async fn undo(
     app: web::Data<Edge>,
     caller: Caller,
