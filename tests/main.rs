@@ -62,6 +62,7 @@ mod round_trips;
 mod rules;
 mod rules_turn;
 mod scenarios;
+mod schema;
 mod search;
 mod security;
 mod sessions;
