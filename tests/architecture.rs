@@ -52,7 +52,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "session",
         ],
     ),
-    ("migration", &["tenant_table", "m*"]),
+    ("migration", &["m*"]),
     (
         "llm",
         &[

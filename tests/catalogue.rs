@@ -490,3 +490,22 @@ async fn servers_that_start_together_migrate_once() {
                  WHERE table_schema = 'public'";
     assert_eq!(names(&mut db, shape).await, names(&mut once, shape).await);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_database_is_refused_and_left_as_it_is() {
+    let (database, mut db) = migrated().await;
+    db.execute(
+        "DROP SCHEMA public CASCADE; CREATE SCHEMA public; CREATE TABLE campaign (id uuid); \
+         CREATE TABLE seaql_migrations (version text PRIMARY KEY, applied_at bigint NOT NULL); \
+         INSERT INTO seaql_migrations VALUES ('m0001_world', 0), ('m0002_dice', 0)",
+    )
+    .await
+    .unwrap();
+    let refused = tavernkeep::database::migrate(&database.url, &database.url).await.unwrap_err();
+    let reason = refused.cause().unwrap().to_string();
+    for needed in ["earlier version", "/v1/campaigns/{c}/export", "empty database", "/v1/campaigns/import"] {
+        assert!(reason.contains(needed), "{reason}");
+    }
+    let tables = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'public'";
+    assert_eq!(names(&mut db, tables).await, ["campaign", "seaql_migrations"].map(String::from).into());
+}

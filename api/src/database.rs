@@ -20,6 +20,8 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
 /// The advisory lock that lets one server migrate at a time.
 const MIGRATION_LOCK: i64 = 6_071_962_513_410_531_145;
+/// The first migration of databases that cannot be migrated.
+const FIRST_OF_OLD_SCHEMA: &str = "m0001_world";
 /// PostgreSQL 15, for `ON DELETE SET NULL (column)`.
 const SERVER_VERSION_MIN: i32 = 150_000;
 
@@ -55,6 +57,13 @@ async fn up(owner_url: &str, app_url: &str) -> Result<()> {
         )));
     }
     sqlx::query("SELECT pg_advisory_lock($1)").bind(MIGRATION_LOCK).execute(&mut lock).await?;
+    if is_too_old(&mut lock).await? {
+        return Err(Error::internal(
+            "This database was made by an earlier version of Tavernkeep and cannot be migrated. Start that version once more and save \
+             each campaign (`GET /v1/campaigns/{c}/export`). Then start this version with an empty database (set `DATABASE_URL` or \
+             `TAVERNKEEP_DATA_DIR` to another one), and import the files (`POST /v1/campaigns/import`).",
+        ));
+    }
     let db = sea_orm::Database::connect(owner_url).await?;
     Migrator::up(&db, None).await?;
     db.close().await?;
@@ -67,6 +76,16 @@ async fn up(owner_url: &str, app_url: &str) -> Result<()> {
     .await?;
     lock.close().await?;
     Ok(())
+}
+
+/// Whether the schema is from before the one that migrations begin with now.
+async fn is_too_old(db: &mut PgConnection) -> Result<bool> {
+    let table = sqlx::query("SELECT to_regclass('public.seaql_migrations') IS NOT NULL AS exists").fetch_one(&mut *db);
+    if !table.await?.read::<bool>("exists")? {
+        return Ok(false);
+    }
+    let names = sqlx::query("SELECT EXISTS (SELECT FROM seaql_migrations WHERE version = $1) AS has_run");
+    names.bind(FIRST_OF_OLD_SCHEMA).fetch_one(db).await?.read("has_run")
 }
 
 /// Creates the pool of a command, and opens a first connection.

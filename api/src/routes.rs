@@ -24,6 +24,7 @@ use world::{
 pub fn configure(config: &mut web::ServiceConfig) {
     let mut at_root = Rows(Vec::new());
     open(&mut at_root);
+    // actix's own routes, because these few have no common beginning that a scope could have.
     for Row { method, pattern, value } in at_root.0 {
         config.route(&pattern, value.guard(guard::fn_guard(move |request| request.head().method == method)));
     }
@@ -121,13 +122,13 @@ impl Routes for Rows {
         A: FromRequest + 'static,
     {
         for method in D::methods() {
-            let row = Row { method: name(&method), pattern: D::path().into(), value: web::to(handler.clone()) };
+            let row = Row { method: method_name(&method), pattern: D::path().into(), value: web::to(handler.clone()) };
             self.0.push(row);
         }
     }
 }
 
-const fn name(method: &HttpMethod) -> &'static str {
+const fn method_name(method: &HttpMethod) -> &'static str {
     match method {
         HttpMethod::Get => "GET",
         HttpMethod::Post => "POST",

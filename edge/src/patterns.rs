@@ -11,7 +11,7 @@ pub struct Row<T> {
     pub value: T,
 }
 
-/// Rows by the number of their patterns' parts.
+/// Rows, grouped by the number of parts of their patterns.
 #[derive(Debug)]
 pub struct Patterns<T>(HashMap<usize, Vec<Row<T>>>);
 
@@ -24,7 +24,7 @@ impl<T> Patterns<T> {
         Self(by_length)
     }
 
-    /// The first row that fits a method and a decoded path.
+    /// The first row that fits a method and a path as actix decodes it (`%2F` stays).
     #[must_use]
     pub fn find(&self, method: &str, path: &str) -> Option<&Row<T>> {
         let rows = self.0.get(&parts(path).count())?;
@@ -32,7 +32,7 @@ impl<T> Patterns<T> {
     }
 }
 
-/// Whether a pattern fits a decoded path.
+/// Whether a pattern fits a path as actix decodes it.
 #[must_use]
 pub fn fits(pattern: &str, path: &str) -> bool {
     let mut given = parts(path);

@@ -1,6 +1,6 @@
 //! The journal as clients read it: every change to a campaign's world, in commit order.
 //!
-//! Triggers write its rows (see `migration/src/sql/functions.sql`); this module only reads them.
+//! Triggers write its rows (see `migration/src/sql/journal.sql`); this module only reads them.
 
 use std::time::Duration;
 

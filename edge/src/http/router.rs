@@ -1,6 +1,5 @@
-//! Sends each request to the handler of its method and path. actix's own routes would do it too, but each of its threads
-//! compiles every pattern to a regular expression, which takes eight MiB for each thread, and tries one after the
-//! other.
+//! Sends each request to the handler of its method and path. actix's own router compiles each pattern to a regular expression in every
+//! thread (8 MiB for each), and tries them one by one.
 
 use std::{
     borrow::Cow,
@@ -23,7 +22,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Pattern(pub Cow<'static, str>);
 
-/// The routes of a scope: its default service. Of several patterns that fit a path, the first counts.
+/// The routes of a scope: its default service. Of several rows that fit a method and a path, the first counts.
 pub struct Router(Vec<Row<Route>>);
 
 impl Router {
@@ -45,7 +44,7 @@ impl ServiceFactory<ServiceRequest> for Router {
             let (method, pattern, handler) = (row.method, row.pattern.clone(), row.value.new_service(()));
             async move { Ok(Row { method, pattern, value: handler.await? }) }
         });
-        let rows = try_join_all(rows.collect::<Vec<_>>());
+        let rows = try_join_all(rows);
         Box::pin(async move { rows.await.map(|rows| Routes(Patterns::new(rows))) })
     }
 }

@@ -7,7 +7,7 @@
 //! - [`links`]: one-time links for invitations and password resets.
 //! - [`service`]: the users of a tenant, for `/v1/users` and the editor. [`operator`]: accounts, for the command line.
 //!
-//! Users are global. The server reaches their tables only through database functions (`migration/src/sql/users.sql`). A
+//! Users are global. The server reaches their tables only through database functions (`migration/src/sql/accounts.sql`). A
 //! role is a set of scopes, so in the editor a person may do what an API key with these scopes may do.
 
 pub mod email;

@@ -1,18 +1,227 @@
--- Functions of accounts, invitations and resets; a comment of two semicolons ends each statement. All run as the schema's owner.
--- Those of a link take the hash of a secret that only its holder has; those of a tenant take the tenant from the caller's
--- transaction. No function gives an account that is there a password but the holder's of a reset, and the user's own.
+-- Accounts of the editor: users, where they belong, sessions, invitations, resets and second factors.
+--
+-- All functions run as the schema's owner. Those of a session or link take the hash of a secret that only its holder has. Those of a
+-- tenant take the tenant from the caller's transaction. An account that exists gets a new password only from its user, or from the holder
+-- of its reset link.
 
-CREATE OR REPLACE FUNCTION user_for_sign_in(its_email text) RETURNS TABLE (user_id uuid, password_hash text)
+-- `email_folded` is the email in lower case, for ASCII letters only: `lower` depends on the locale of the database.
+CREATE TABLE app_user (
+    id uuid NOT NULL,
+    email text NOT NULL,
+    name text NOT NULL,
+    password_hash text NOT NULL,
+    last_sign_in_at timestamptz,
+    email_folded text NOT NULL,
+    totp_secret bytea,
+    totp_pending bytea,
+    totp_step bigint NOT NULL DEFAULT 0,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (id)
+);
+CALL make_server_table('app_user');
+CREATE UNIQUE INDEX app_user_folded_key ON app_user (email_folded);
+
+-- Which tenants a user belongs to, and with which role.
+CREATE TABLE membership (
+    tenant_id uuid NOT NULL,
+    user_id uuid NOT NULL,
+    role text NOT NULL CHECK (role IN ('owner', 'editor', 'viewer')),
+    created_at timestamptz NOT NULL DEFAULT now(),
+    version bigint NOT NULL DEFAULT 1,
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, user_id),
+    CONSTRAINT membership_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (tenant_id),
+    CONSTRAINT membership_user_fkey FOREIGN KEY (user_id) REFERENCES app_user (id) ON DELETE CASCADE
+);
+CALL make_tenant_table('membership', 'read-only');
+CREATE INDEX membership_user ON membership (user_id);
+
+CREATE TABLE editor_session (
+    hash bytea NOT NULL,
+    user_id uuid NOT NULL,
+    tenant_id uuid,
+    seen_at timestamptz NOT NULL DEFAULT now(),
+    expires_at timestamptz NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (hash),
+    CONSTRAINT editor_session_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user (id) ON DELETE CASCADE
+);
+CALL make_server_table('editor_session');
+CREATE INDEX editor_session_expires ON editor_session (expires_at);
+CREATE INDEX editor_session_user ON editor_session (user_id, created_at);
+
+-- Somebody who has shown the password but not yet the second factor. Such a sign-in is not a session, so no function of sessions can
+-- mistake it for one.
+CREATE TABLE half_sign_in (
+    hash bytea NOT NULL,
+    user_id uuid NOT NULL,
+    password_hash text NOT NULL,
+    expires_at timestamptz NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (hash),
+    CONSTRAINT half_sign_in_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user (id) ON DELETE CASCADE
+);
+CALL make_server_table('half_sign_in');
+CREATE INDEX half_sign_in_user ON half_sign_in (user_id, created_at);
+
+CREATE TABLE recovery_code (
+    user_id uuid NOT NULL,
+    hash bytea NOT NULL,
+    PRIMARY KEY (user_id, hash),
+    CONSTRAINT recovery_code_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user (id) ON DELETE CASCADE
+);
+CALL make_server_table('recovery_code');
+
+-- Who was invited to a tenant. The secret of a link is known only to its holder; the row has its hash.
+CREATE TABLE invitation (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    hash bytea NOT NULL,
+    email text NOT NULL,
+    email_folded text NOT NULL,
+    name text NOT NULL,
+    role text NOT NULL CHECK (role IN ('owner', 'editor', 'viewer')),
+    invited_by uuid,
+    expires_at timestamptz NOT NULL,
+    used_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, id),
+    CONSTRAINT invitation_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (tenant_id)
+);
+CALL make_tenant_table('invitation', 'read-only');
+CREATE UNIQUE INDEX invitation_hash_key ON invitation (hash);
+CREATE UNIQUE INDEX invitation_open_key ON invitation (tenant_id, email_folded) WHERE used_at IS NULL;
+
+CREATE TABLE password_reset (
+    user_id uuid NOT NULL,
+    hash bytea NOT NULL,
+    tenant_id uuid,
+    expires_at timestamptz NOT NULL,
+    PRIMARY KEY (user_id),
+    CONSTRAINT password_reset_user_id_fkey FOREIGN KEY (user_id) REFERENCES app_user (id) ON DELETE CASCADE
+);
+CALL make_server_table('password_reset');
+CREATE UNIQUE INDEX password_reset_hash_key ON password_reset (hash);
+
+-- The account with an email, which the caller has folded.
+CREATE FUNCTION user_for_sign_in(folded text) RETURNS TABLE (user_id uuid, password_hash text, has_second_factor boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT u.id, u.password_hash FROM app_user u WHERE u.email_folded = its_email
-$$
--- ;;
-DROP FUNCTION tenant_users(uuid)
--- ;;
-DROP FUNCTION tenant_user_add(uuid, text, text, text, text)
--- ;;
-DROP FUNCTION tenant_user_change(uuid, text, text, text)
--- ;;
+    SELECT u.id, u.password_hash, u.totp_secret IS NOT NULL FROM app_user u WHERE u.email_folded = folded
+$$;
+
+-- Begins a session for somebody who has shown all that the account requires: without a second factor the password alone. The user's row is
+-- locked before `verified_hash` is compared with the password. If they differ, nothing begins; if the password changes later, this session
+-- ends too. The session that the browser had before ends, and so do the oldest beyond twenty and all that have expired.
+CREATE FUNCTION session_begin(its_user uuid, its_hash bytea, old_hash bytea, seconds int, verified_hash text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    PERFORM FROM app_user WHERE id = its_user FOR UPDATE;
+    IF EXISTS (SELECT FROM app_user WHERE id = its_user AND totp_secret IS NOT NULL) THEN
+        RETURN false;
+    END IF;
+    RETURN session_begin_whole(its_user, its_hash, old_hash, seconds, verified_hash);
+END $$;
+
+-- Begins a session, whatever the account requires. Only other functions call it, after they have checked.
+CREATE FUNCTION session_begin_whole(its_user uuid, its_hash bytea, old_hash bytea, seconds int, verified_hash text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    UPDATE app_user SET last_sign_in_at = now() WHERE id = its_user AND password_hash = verified_hash;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    DELETE FROM editor_session WHERE hash = old_hash OR expires_at < now() OR hash IN (
+        SELECT s.hash FROM editor_session s WHERE s.user_id = its_user ORDER BY s.created_at DESC OFFSET 19);
+    INSERT INTO editor_session (hash, user_id, tenant_id, expires_at)
+    VALUES (its_hash, its_user, (SELECT m.tenant_id FROM membership m WHERE m.user_id = its_user ORDER BY m.created_at LIMIT 1),
+            now() + seconds * interval '1 second');
+    RETURN true;
+END $$;
+
+-- Who holds a live session, in which tenant, and with which role. If they no longer belong to that tenant, another of their tenants counts.
+-- Without any membership there is no role. Stores once a minute that the session was seen.
+CREATE FUNCTION session_of(its_hash bytea, idle_seconds int) RETURNS TABLE (
+    user_id uuid, email text, name text, role text, tenants bigint, tenant_id uuid, tenant_name text,
+    limits jsonb, settings jsonb, tenant_version bigint, origins text[], llm_api_key bytea, switched_off text[], has_second_factor boolean)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    UPDATE editor_session s SET seen_at = now()
+    WHERE s.hash = its_hash AND s.seen_at < now() - interval '1 minute' AND s.expires_at > now()
+      AND s.seen_at > now() - idle_seconds * interval '1 second';
+    RETURN QUERY SELECT u.id, u.email, u.name, m.role,
+        (SELECT count(*) FROM membership o WHERE o.user_id = u.id), m.tenant_id, t.name,
+        t.limits, t.settings, t.version, t.origins, t.llm_api_key,
+        ARRAY(SELECT o.name FROM operator_switch o WHERE NOT o.enabled), u.totp_secret IS NOT NULL
+    FROM editor_session s JOIN app_user u ON u.id = s.user_id
+    LEFT JOIN LATERAL (SELECT * FROM membership b WHERE b.user_id = s.user_id
+                       ORDER BY b.tenant_id IS NOT DISTINCT FROM s.tenant_id DESC, b.created_at LIMIT 1) m ON true
+    LEFT JOIN tenant t ON t.tenant_id = m.tenant_id
+    WHERE s.hash = its_hash AND s.expires_at > now() AND s.seen_at > now() - idle_seconds * interval '1 second';
+END $$;
+
+-- Where the holder of a session belongs.
+CREATE FUNCTION session_tenants(its_hash bytea) RETURNS TABLE (tenant_id uuid, name text, role text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT t.tenant_id, t.name, m.role FROM editor_session s JOIN membership m ON m.user_id = s.user_id
+    JOIN tenant t ON t.tenant_id = m.tenant_id WHERE s.hash = its_hash AND s.expires_at > now() ORDER BY t.name LIMIT 200
+$$;
+
+-- Goes to another of the user's tenants; whether it is one.
+CREATE FUNCTION session_choose(its_hash bytea, its_tenant uuid) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    UPDATE editor_session s SET tenant_id = its_tenant
+    WHERE s.hash = its_hash AND EXISTS (SELECT 1 FROM membership m WHERE m.user_id = s.user_id AND m.tenant_id = its_tenant);
+    RETURN FOUND;
+END $$;
+
+-- Ends a session, or all of its user.
+CREATE FUNCTION session_end(its_hash bytea, everywhere boolean) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    DELETE FROM editor_session WHERE hash = its_hash
+        OR (everywhere AND user_id = (SELECT s.user_id FROM editor_session s WHERE s.hash = its_hash))
+$$;
+
+-- The live sessions of the user who has the session with this hash. A session is named by the first half of its own hash, from which no
+-- secret can be made.
+CREATE FUNCTION session_list(its_hash bytea, idle_seconds int) RETURNS TABLE (
+    name text, began_at timestamptz, seen_at timestamptz, is_this boolean)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT encode(substring(s.hash FROM 1 FOR 16), 'hex'), s.created_at, s.seen_at, s.hash = its_hash
+    FROM editor_session mine JOIN editor_session s ON s.user_id = mine.user_id
+    WHERE mine.hash = its_hash AND mine.expires_at > now() AND s.expires_at > now()
+      AND s.seen_at > now() - idle_seconds * interval '1 second'
+    ORDER BY s.hash = its_hash DESC, s.seen_at DESC LIMIT 50
+$$;
+
+-- Ends a session of the user who has the session with this hash; `named` as in `session_list`.
+CREATE FUNCTION session_end_named(its_hash bytea, named text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    DELETE FROM editor_session s USING editor_session mine
+    WHERE mine.hash = its_hash AND mine.expires_at > now() AND s.user_id = mine.user_id
+      AND encode(substring(s.hash FROM 1 FOR 16), 'hex') = named;
+    RETURN FOUND;
+END $$;
+
+-- The hash of the password of the user who has the session with this hash.
+CREATE FUNCTION session_password(its_hash bytea) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT u.password_hash FROM editor_session s JOIN app_user u ON u.id = s.user_id
+    WHERE s.hash = its_hash AND s.expires_at > now()
+$$;
+
+-- A user's own new password; every other session of theirs ends.
+CREATE FUNCTION session_set_password(its_hash bytea, new_password_hash text) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    who uuid := (SELECT user_id FROM editor_session WHERE hash = its_hash AND expires_at > now());
+BEGIN
+    UPDATE app_user SET password_hash = new_password_hash, updated_at = now() WHERE id = who;
+    DELETE FROM editor_session WHERE user_id = who AND hash <> its_hash;
+END $$;
+
 -- The users of the caller's tenant, and who is invited to it. `tenants` is how many they belong to.
 CREATE FUNCTION tenant_people(one uuid, folded text) RETURNS TABLE (
     id uuid, email text, name text, role text, version bigint, tenants bigint, created_at timestamptz,
@@ -29,10 +238,17 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     WHERE i.tenant_id = (SELECT nullif(current_setting('app.tenant_id', true), '')::uuid)
       AND i.used_at IS NULL AND i.expires_at > now()
       AND (one IS NULL OR i.id = one) AND (folded IS NULL OR i.email_folded = folded)
-$$
--- ;;
--- Changes a user of the caller's tenant. The name is the user's alone once they belong to another tenant too. Who is given another
--- role can no longer be reset by a link that was made for the one before.
+$$;
+
+-- Holds the tenant's memberships until the transaction ends, so that two changes cannot take away the last owners.
+CREATE FUNCTION tenant_users_hold() RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT 1 FROM membership
+    WHERE tenant_id = (SELECT nullif(current_setting('app.tenant_id', true), '')::uuid) FOR UPDATE
+$$;
+
+-- Changes a user of the caller's tenant. If they belong to another tenant too, only they may change their name. A reset link that was made
+-- for the previous role stops working.
 CREATE FUNCTION tenant_user_change(its_id uuid, its_name text, its_role text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
@@ -45,8 +261,20 @@ BEGIN
     IF (SELECT count(*) FROM membership WHERE user_id = its_id) = 1 THEN
         UPDATE app_user SET name = its_name, updated_at = now() WHERE id = its_id;
     END IF;
-END $$
--- ;;
+END $$;
+
+-- A user leaves the caller's tenant; who belongs nowhere is forgotten.
+CREATE FUNCTION tenant_user_remove(its_id uuid) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    here uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+BEGIN
+    DELETE FROM membership WHERE user_id = its_id AND tenant_id = here;
+    IF FOUND THEN
+        DELETE FROM app_user WHERE id = its_id AND NOT EXISTS (SELECT 1 FROM membership WHERE user_id = its_id);
+    END IF;
+END $$;
+
 -- Asks somebody to the caller's tenant, in place of an invitation of the same address that is open: 'made', 'member' if they belong
 -- to it already, or 'full'. What it answers does not depend on whether the address has an account elsewhere.
 CREATE FUNCTION invitation_make(its_id uuid, its_hash bytea, its_email text, folded text, its_name text, its_role text,
@@ -70,14 +298,15 @@ BEGIN
     SET id = excluded.id, hash = excluded.hash, email = excluded.email, name = excluded.name, role = excluded.role,
         invited_by = excluded.invited_by, expires_at = excluded.expires_at, created_at = now();
     RETURN 'made';
-END $$
--- ;;
+END $$;
+
+-- Withdraws an invitation that nobody has accepted yet.
 CREATE FUNCTION invitation_withdraw(its_id uuid) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     DELETE FROM invitation WHERE id = its_id AND used_at IS NULL
         AND tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid
-$$
--- ;;
+$$;
+
 -- What a link that is still good asks to.
 CREATE FUNCTION invitation_of(its_hash bytea) RETURNS TABLE (
     tenant_id uuid, tenant_name text, email text, email_folded text, name text, role text, has_account boolean)
@@ -86,8 +315,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
            EXISTS (SELECT FROM app_user u WHERE u.email_folded = i.email_folded)
     FROM invitation i JOIN tenant t ON t.tenant_id = i.tenant_id
     WHERE i.hash = its_hash AND i.used_at IS NULL AND i.expires_at > now()
-$$
--- ;;
+$$;
+
 -- A link's holder comes with a new account; false if the link is no longer good. An address that has an account by now breaks
 -- `app_user_folded_key`.
 CREATE FUNCTION invitation_accept_new(its_hash bytea, its_user uuid, its_name text, its_password_hash text) RETURNS boolean
@@ -104,11 +333,10 @@ BEGIN
     VALUES (its_user, asked.email, asked.email_folded, its_name, its_password_hash);
     INSERT INTO membership (tenant_id, user_id, role) VALUES (asked.tenant_id, its_user, asked.role);
     RETURN true;
-END $$
--- ;;
--- The holder of a link comes with the account that they are signed in with, if it is the link's address'. Every other session of
--- the account ends, and no tenant's reset of it is good any more: from now on it is another tenant's door too. The user's row is held
--- against a reset, which holds it as well.
+END $$;
+
+-- Accepts an invitation with the account that is signed in, if it has the invitation's address. The account then belongs to another tenant
+-- too, so its other sessions end, and reset links of its tenants stop working. The user's row is locked, as a reset locks it.
 CREATE FUNCTION invitation_accept(its_hash bytea, session_hash bytea) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -131,8 +359,8 @@ BEGIN
     DELETE FROM editor_session WHERE user_id = who.id AND hash <> session_hash;
     UPDATE editor_session SET tenant_id = asked.tenant_id WHERE hash = session_hash;
     RETURN true;
-END $$
--- ;;
+END $$;
+
 -- Makes a reset of a user of the caller's tenant; false if the account is also another tenant's, or none of this one's.
 CREATE FUNCTION reset_make(its_user uuid, its_hash bytea, seconds int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -148,8 +376,8 @@ BEGIN
     ON CONFLICT (user_id) DO UPDATE
     SET hash = excluded.hash, tenant_id = excluded.tenant_id, expires_at = excluded.expires_at;
     RETURN true;
-END $$
--- ;;
+END $$;
+
 -- Whose account a link that is still good resets. A tenant's link is good only while the account is that tenant's alone.
 CREATE FUNCTION reset_of(its_hash bytea) RETURNS TABLE (user_id uuid, email text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -158,8 +386,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
       AND (r.tenant_id IS NULL OR (
           EXISTS (SELECT FROM membership m WHERE m.user_id = u.id AND m.tenant_id = r.tenant_id)
           AND NOT EXISTS (SELECT FROM membership m WHERE m.user_id = u.id AND m.tenant_id <> r.tenant_id)))
-$$
--- ;;
+$$;
+
 -- Uses a link once: the account has a new password, and no session.
 CREATE FUNCTION reset_use(its_hash bytea, new_password_hash text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -167,7 +395,7 @@ DECLARE
     who uuid := (SELECT user_id FROM reset_of(its_hash));
 BEGIN
     PERFORM FROM app_user WHERE id = who FOR UPDATE;
-    -- What it was before the row was held is asked again.
+    -- Asks again, because it may have changed before the row was locked.
     who := (SELECT user_id FROM reset_of(its_hash));
     IF who IS NULL THEN
         RETURN false;
@@ -179,10 +407,117 @@ BEGIN
     UPDATE app_user SET password_hash = new_password_hash, updated_at = now() WHERE id = who;
     DELETE FROM editor_session WHERE user_id = who;
     RETURN true;
-END $$
--- ;;
-REVOKE ALL ON FUNCTION tenant_people, tenant_user_change, invitation_make, invitation_withdraw, invitation_of,
-    invitation_accept_new, invitation_accept, reset_make, reset_of, reset_use FROM PUBLIC
--- ;;
-GRANT EXECUTE ON FUNCTION tenant_people, tenant_user_change, invitation_make, invitation_withdraw, invitation_of,
-    invitation_accept_new, invitation_accept, reset_make, reset_of, reset_use TO tavernkeep_app
+END $$;
+
+-- Whoever knows the password of an account with a second factor has ten minutes to show it. At most twenty such sign-ins are kept.
+CREATE FUNCTION half_begin(its_user uuid, its_hash bytea, old_hash bytea, verified_hash text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    PERFORM FROM app_user WHERE id = its_user AND password_hash = verified_hash FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    DELETE FROM editor_session WHERE hash = old_hash;
+    DELETE FROM half_sign_in WHERE hash = old_hash OR expires_at < now() OR hash IN (
+        SELECT h.hash FROM half_sign_in h WHERE h.user_id = its_user ORDER BY h.created_at DESC OFFSET 19);
+    INSERT INTO half_sign_in (hash, user_id, password_hash, expires_at)
+    VALUES (its_hash, its_user, verified_hash, now() + interval '10 minutes');
+    RETURN true;
+END $$;
+
+-- The account of a sign-in that waits for its second factor.
+CREATE FUNCTION half_of(its_hash bytea) RETURNS TABLE (user_id uuid, email_folded text, totp_secret bytea)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT u.id, u.email_folded, u.totp_secret FROM half_sign_in h JOIN app_user u ON u.id = h.user_id
+    WHERE h.hash = its_hash AND h.expires_at > now() AND h.password_hash = u.password_hash AND u.totp_secret IS NOT NULL
+$$;
+
+-- Takes a code of somebody's, once: the step of a generator's, or the hash of a recovery code.
+CREATE FUNCTION code_take(its_user uuid, step bigint, recovery bytea) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    IF step IS NOT NULL THEN
+        UPDATE app_user SET totp_step = step WHERE id = its_user AND totp_step < step AND totp_secret IS NOT NULL;
+    ELSE
+        DELETE FROM recovery_code WHERE user_id = its_user AND hash = recovery;
+    END IF;
+    RETURN FOUND;
+END $$;
+
+-- The other half: a session in place of it, if the code was taken.
+CREATE FUNCTION half_finish(its_hash bytea, step bigint, recovery bytea, new_hash bytea, seconds int) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    half half_sign_in;
+BEGIN
+    SELECT * INTO half FROM half_sign_in WHERE hash = its_hash AND expires_at > now() FOR UPDATE;
+    IF NOT FOUND OR NOT code_take(half.user_id, step, recovery) THEN
+        RETURN false;
+    END IF;
+    DELETE FROM half_sign_in WHERE hash = its_hash;
+    RETURN session_begin_whole(half.user_id, new_hash, its_hash, seconds, half.password_hash);
+END $$;
+
+-- The second factor of a session's user.
+CREATE FUNCTION second_factor_of(session_hash bytea) RETURNS TABLE (
+    user_id uuid, totp_secret bytea, totp_pending bytea, codes_left bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT u.id, u.totp_secret, u.totp_pending, (SELECT count(*) FROM recovery_code c WHERE c.user_id = u.id)
+    FROM editor_session s JOIN app_user u ON u.id = s.user_id WHERE s.hash = session_hash AND s.expires_at > now()
+$$;
+
+-- Keeps a secret that its user has to show a code of before it counts.
+CREATE FUNCTION second_factor_begin(session_hash bytea, sealed bytea) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    UPDATE app_user SET totp_pending = sealed WHERE totp_secret IS NULL
+        AND id = (SELECT s.user_id FROM editor_session s WHERE s.hash = session_hash AND s.expires_at > now());
+    RETURN FOUND;
+END $$;
+
+-- From now on signing in asks for a code; every other session ends.
+CREATE FUNCTION second_factor_confirm(session_hash bytea, sealed bytea, step bigint, codes bytea[]) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    who uuid := (SELECT s.user_id FROM editor_session s WHERE s.hash = session_hash AND s.expires_at > now());
+BEGIN
+    UPDATE app_user SET totp_secret = sealed, totp_pending = NULL, totp_step = step
+    WHERE id = who AND totp_secret IS NULL AND totp_pending = sealed;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    DELETE FROM recovery_code WHERE user_id = who;
+    INSERT INTO recovery_code (user_id, hash) SELECT who, c FROM unnest(codes) c;
+    DELETE FROM editor_session WHERE user_id = who AND hash <> session_hash;
+    RETURN true;
+END $$;
+
+-- Removes the second factor, if a code of it is shown.
+CREATE FUNCTION second_factor_remove(session_hash bytea, step bigint, recovery bytea) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    who uuid := (SELECT s.user_id FROM editor_session s WHERE s.hash = session_hash AND s.expires_at > now());
+BEGIN
+    IF NOT code_take(who, step, recovery) THEN
+        RETURN false;
+    END IF;
+    UPDATE app_user SET totp_secret = NULL, totp_pending = NULL WHERE id = who;
+    DELETE FROM recovery_code WHERE user_id = who;
+    RETURN true;
+END $$;
+
+-- Sessions of the editor that are over: by their end, or because nobody came for `idle_seconds`.
+CREATE FUNCTION prune_editor_sessions(idle_seconds int, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    gone bigint;
+BEGIN
+    DELETE FROM editor_session WHERE hash IN (
+        SELECT s.hash FROM editor_session s
+        WHERE s.expires_at < now() OR s.seen_at < now() - idle_seconds * interval '1 second' LIMIT rows_max);
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END $$;
+
+CREATE TRIGGER a_touch BEFORE UPDATE ON membership FOR EACH ROW
+    EXECUTE FUNCTION touch_row();

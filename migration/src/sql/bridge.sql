@@ -1,10 +1,42 @@
--- Whether a server lives: it holds the advisory lock of its number as long as it does.
-CREATE FUNCTION server_lives(server bigint) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT EXISTS (SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1413567051 AND l.objid::bigint = server
-        AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()))
-$$
--- ;;
+-- Connections of frontends, and the mail between the servers that hold them.
+
+-- The newest connection of a session's frontend. `left_at` is when it closed. The row stays for a while, because it says that the
+-- frontend's world may have changed unseen.
+CREATE TABLE bridge_connection (
+    tenant_id uuid NOT NULL,
+    session_id uuid NOT NULL,
+    connection_id uuid NOT NULL,
+    instance bigint NOT NULL,
+    seen_at timestamptz NOT NULL DEFAULT now(),
+    left_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, session_id),
+    CONSTRAINT bridge_connection_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES session (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('bridge_connection', 'system');
+CREATE INDEX bridge_connection_of_server ON bridge_connection (instance) WHERE left_at IS NULL;
+
+-- What the server `asker` wants from a connection that the server `instance` holds. A row lives for seconds.
+CREATE TABLE bridge_mail (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    session_id uuid NOT NULL,
+    connection_id uuid NOT NULL,
+    asker bigint NOT NULL,
+    instance bigint NOT NULL,
+    kind text NOT NULL,
+    data jsonb NOT NULL,
+    taken_at timestamptz,
+    reply jsonb,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, id),
+    CONSTRAINT bridge_mail_session_id_fkey FOREIGN KEY (tenant_id, session_id) REFERENCES session (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('bridge_mail', 'system');
+CREATE INDEX bridge_mail_for_server ON bridge_mail (instance, created_at) WHERE taken_at IS NULL;
+CREATE INDEX bridge_mail_session ON bridge_mail (tenant_id, session_id);
+
 -- Takes the mail for a server, oldest first, each piece once.
 CREATE FUNCTION bridge_take(server bigint, rows_max int) RETURNS TABLE (
     tenant_id uuid, id uuid, campaign_id uuid, session_id uuid, connection_id uuid, asker bigint, kind text, data jsonb)
@@ -14,8 +46,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $
           ORDER BY b.created_at LIMIT rows_max FOR UPDATE SKIP LOCKED) new
     WHERE m.tenant_id = new.tenant_id AND m.id = new.id
     RETURNING m.tenant_id, m.id, m.campaign_id, m.session_id, m.connection_id, m.asker, m.kind, m.data
-$$
--- ;;
+$$;
+
 -- The replies to a server's questions, which are then forgotten; null for one whose addressee died with the frontend's connection.
 CREATE FUNCTION bridge_replies(server bigint, tenants uuid[], questions uuid[]) RETURNS TABLE (id uuid, reply jsonb)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -23,8 +55,8 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $
     WHERE m.tenant_id = q.tenant AND m.id = q.question AND m.asker = server
       AND (m.reply IS NOT NULL OR NOT server_lives(m.instance))
     RETURNING m.id, m.reply
-$$
--- ;;
+$$;
+
 -- A server says which of its connections live, and hears which of them are no longer their session's.
 CREATE FUNCTION bridge_seen(server bigint, connections uuid[]) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
@@ -32,8 +64,8 @@ SET search_path = pg_catalog, public, pg_temp AS $$
         UPDATE bridge_connection SET seen_at = now()
         WHERE instance = server AND left_at IS NULL AND connection_id = ANY (connections) RETURNING connection_id)
     SELECT c FROM unnest(connections) AS c WHERE NOT EXISTS (SELECT 1 FROM mine WHERE connection_id = c)
-$$
--- ;;
+$$;
+
 -- Forgets mail that nobody fetched, and connections that ended long ago; those of dead servers ended when they were last seen.
 CREATE FUNCTION prune_bridge() RETURNS void LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
@@ -41,10 +73,4 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     UPDATE bridge_connection SET left_at = seen_at
     WHERE left_at IS NULL AND (seen_at < now() - interval '5 minutes' OR NOT server_lives(instance));
     DELETE FROM bridge_connection WHERE left_at < now() - interval '1 day';
-$$
--- ;;
-REVOKE ALL ON FUNCTION server_lives(bigint), bridge_take(bigint, int), bridge_replies(bigint, uuid[], uuid[]),
-    bridge_seen(bigint, uuid[]), prune_bridge() FROM PUBLIC
--- ;;
-GRANT EXECUTE ON FUNCTION server_lives(bigint), bridge_take(bigint, int), bridge_replies(bigint, uuid[], uuid[]),
-    bridge_seen(bigint, uuid[]), prune_bridge() TO tavernkeep_app
+$$;

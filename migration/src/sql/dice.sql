@@ -1,3 +1,21 @@
+-- The seeds of fair dice, and their counters.
+
+CREATE TABLE dice_seed (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    campaign_id uuid,
+    server_seed bytea NOT NULL,
+    client_seed text NOT NULL,
+    counter bigint NOT NULL DEFAULT 0,
+    revealed_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, id),
+    CONSTRAINT dice_seed_campaign_id_fkey FOREIGN KEY (tenant_id, campaign_id) REFERENCES campaign (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('dice_seed', 'system');
+CREATE INDEX dice_seed_list ON dice_seed (tenant_id, campaign_id, id);
+CREATE UNIQUE INDEX dice_seed_in_use ON dice_seed (tenant_id, campaign_id) NULLS NOT DISTINCT WHERE revealed_at IS NULL;
+
 -- Counts the stream of a campaign (of the tenant without one) up by `rolls`; a stream that was never used begins with the seed
 -- that is given. With `who` it is a transaction of its own, in one round trip; its commit does not wait for the disk, since that
 -- of what is rolled does.
@@ -13,8 +31,8 @@ BEGIN
     ON CONFLICT (tenant_id, campaign_id) WHERE revealed_at IS NULL DO UPDATE SET counter = s.counter + rolls
     RETURNING s.id, s.server_seed, s.client_seed, s.counter INTO take_dice.id, take_dice.server_seed, take_dice.client_seed, take_dice.counter;
     RETURN NEXT;
-END $$
--- ;;
+END $$;
+
 -- Takes counters that were used already, in the transaction that writes what they were used for. A conflict, to be tried again, if
 -- the stream does not stand before them, or its seed was revealed. No seed: nothing was used.
 CREATE FUNCTION claim_dice(its_tenant uuid, seed uuid, before bigint, after bigint) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -26,8 +44,14 @@ BEGIN
         END IF;
     END IF;
     RETURN true;
-END $$
--- ;;
-REVOKE ALL ON FUNCTION take_dice, claim_dice FROM PUBLIC
--- ;;
-GRANT EXECUTE ON FUNCTION take_dice, claim_dice TO tavernkeep_app
+END $$;
+
+-- Counters of a seed that were looked at are behind it, whatever came of what was rolled with them. A transaction of its own, in one
+-- round trip. A seed that was revealed rolls no more, and one that a rollback took with it never was.
+CREATE FUNCTION spend_dice(its_tenant uuid, who text, seed uuid, last bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
+BEGIN
+    UPDATE dice_seed SET counter = last WHERE tenant_id = its_tenant AND id = seed AND counter < last AND revealed_at IS NULL;
+    RETURN FOUND;
+END $$;

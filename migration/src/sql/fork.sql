@@ -1,5 +1,23 @@
--- Forks: a campaign copied as it is, or as it was when a turn had ended. A comment of two semicolons ends each statement.
--- The functions that copy run as the caller, bound by row security like any statement.
+-- Forks: a campaign copied as it is, or as it was when a turn had ended. The functions that copy run as the caller, so row security
+-- applies to them.
+
+-- What deleted encounters were, so that a campaign can be forked as of an earlier turn.
+CREATE TABLE encounter_past (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL DEFAULT uuid7(),
+    campaign_id uuid NOT NULL,
+    encounter_id uuid NOT NULL,
+    kind text NOT NULL,
+    content json NOT NULL,
+    since_at timestamptz NOT NULL,
+    until_at timestamptz NOT NULL DEFAULT now(),
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, id),
+    CONSTRAINT encounter_past_campaign_id_fkey FOREIGN KEY (tenant_id, campaign_id) REFERENCES campaign (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('encounter_past', 'read-only');
+CREATE INDEX encounter_past_campaign ON encounter_past (tenant_id, campaign_id, kind);
+CREATE INDEX encounter_past_until ON encounter_past (tenant_id, until_at);
 
 -- The id of a row's copy. Ids of copies are made of those they copy, so that no table of pairs has to be kept: their time goes
 -- back by `back_ms` and the bits of `flip` are turned in the last 32, which are random. Both are the fork's own. The order of
@@ -9,8 +27,8 @@ CREATE FUNCTION fork_id(id uuid, back_ms bigint, flip bigint) RETURNS uuid LANGU
                         & 281474976710655), 12, '0')
         || substr(id::text, 15, 14)
         || lpad(to_hex(('x' || right(id::text, 8))::bit(32)::bigint # flip), 8, '0'))::uuid
-$$
--- ;;
+$$;
+
 -- Text in which ids of the original's rows become those of their copies; all other ids stay. The journal knows every row there
 -- ever was, the tables those whose journal is pruned.
 CREATE FUNCTION fork_text(content text, original uuid, target uuid, back_ms bigint, flip bigint) RETURNS text
@@ -38,11 +56,11 @@ BEGIN
         END IF;
     END LOOP;
     RETURN content;
-END $$
--- ;;
+END $$;
+
 -- Copies the world of `original` into the new campaign `target`: as it stands, or, with `through`, as it stood after that number
 -- of its journal, which reaches from there to the present. A row that was changed since is what it was before the first change
--- since. The columns of the tables are found in the catalogue.
+-- since. The columns of the tables are found in the catalogue. What was erased since is in no copy.
 CREATE FUNCTION fork_campaign(
     original uuid, target uuid, through bigint, moment timestamptz, its_slug text, its_name text, its_origin jsonb, kinds text[])
 RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
@@ -102,14 +120,14 @@ BEGIN
                     'JOIN journal j ON j.tenant_id = $1 AND j.campaign_id = $2 AND j.seq = f.seq) '
                 '%1$s AND NOT EXISTS (SELECT FROM since s WHERE s.row_id = t.id) '
                 'UNION ALL SELECT p.* FROM since s CROSS JOIN LATERAL jsonb_populate_record(%3$s, s.before) p '
-                'WHERE s.op <> ''insert''', then_rows, kind, blank);
+                'WHERE s.op <> ''insert'' AND NOT s.before ? ''redacted''', then_rows, kind, blank);
         END IF;
         EXECUTE format('INSERT INTO %I (%s) SELECT %s FROM (%s) r ORDER BY r.id', kind, cols, vals, then_rows)
             USING tenant, original, through, target, back_ms, flip, its_slug, its_name, its_origin, coalesce(now() - moment, interval '0');
     END LOOP;
     PERFORM fork_encounters(tenant, original, target, through, back_ms, flip);
-END $$
--- ;;
+END $$;
+
 -- The logs, members and states of a fork's encounters. Each of them was written, and taken away, in a transaction that also
 -- changed its encounter; the two carry the same moment. What came after `through` is therefore what has a moment of the
 -- encounter's later changes. A state that changed since is its beginning with all events of the log as its tail.
@@ -186,8 +204,8 @@ BEGIN
                (SELECT max(l.seq) FROM encounter_log l WHERE l.tenant_id = tenant AND l.encounter_id = n.id), 0) END
     FROM begun b JOIN encounter n ON n.tenant_id = tenant AND n.campaign_id = target AND n.id = fork_id(b.id, back_ms, flip)
     CROSS JOIN LATERAL (SELECT fork_text(b.beginning, original, target, back_ms, flip) AS beginning) its;
-END $$
--- ;;
+END $$;
+
 -- What is taken from an encounter's log or members stays for forks of the time before, as long as the journal does. With a
 -- whole encounter goes all of it; what goes with its campaign goes.
 CREATE FUNCTION keep_encounter_past() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
@@ -205,8 +223,9 @@ BEGIN
         FROM encounter_member m WHERE m.tenant_id = OLD.tenant_id AND m.encounter_id = OLD.id) p
     WHERE c.tenant_id = OLD.tenant_id AND c.id = OLD.campaign_id;
     RETURN OLD;
-END $$
--- ;;
+END $$;
+
+-- Keeps an entry that is deleted from the log of an encounter.
 CREATE FUNCTION keep_log_past() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
@@ -214,8 +233,9 @@ BEGIN
     SELECT e.tenant_id, e.campaign_id, e.id, 'log', row_to_json(OLD), OLD.created_at
     FROM encounter e WHERE e.tenant_id = OLD.tenant_id AND e.id = OLD.encounter_id;
     RETURN NULL;
-END $$
--- ;;
+END $$;
+
+-- Keeps what a member was before it was committed or deleted.
 CREATE FUNCTION keep_member_past() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
@@ -223,8 +243,8 @@ BEGIN
     SELECT e.tenant_id, e.campaign_id, e.id, 'member', row_to_json(OLD), OLD.since_at
     FROM encounter e WHERE e.tenant_id = OLD.tenant_id AND e.id = OLD.encounter_id;
     RETURN NULL;
-END $$
--- ;;
+END $$;
+
 -- Retention: forgets what was taken from encounters once the journal row of the same moment is forgotten.
 CREATE FUNCTION prune_encounter_past(older_than interval, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
@@ -239,4 +259,11 @@ BEGIN
     DELETE FROM encounter_past p USING old WHERE p.tenant_id = old.tenant_id AND p.id = old.id;
     GET DIAGNOSTICS gone = ROW_COUNT;
     RETURN gone;
-END $$
+END $$;
+
+CREATE TRIGGER f_past BEFORE DELETE ON encounter FOR EACH ROW
+    EXECUTE FUNCTION keep_encounter_past();
+CREATE TRIGGER f_past AFTER DELETE ON encounter_log FOR EACH ROW
+    EXECUTE FUNCTION keep_log_past();
+CREATE TRIGGER f_past AFTER DELETE OR UPDATE OF committed_at ON encounter_member FOR EACH ROW
+    EXECUTE FUNCTION keep_member_past();

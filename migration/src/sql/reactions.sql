@@ -1,21 +1,156 @@
--- `uuid7()` for another moment, for rows that are made at once but have an order.
-CREATE FUNCTION uuid7_at(moment timestamptz) RETURNS uuid LANGUAGE sql VOLATILE AS $$
-    SELECT (lpad(to_hex((extract(epoch FROM moment) * 1000)::bigint), 12, '0') || substr(replace(uuid7()::text, '-', ''), 13))::uuid
-$$
--- ;;
--- Instance -1 is the queue of reactions: a turn that waits there is nobody's and is not abandoned.
-CREATE OR REPLACE FUNCTION servers_alive() RETURNS TABLE (instance bigint) LANGUAGE sql STABLE
-SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT l.objid::bigint FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1413567051 AND l.granted
-      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    UNION ALL SELECT -1
-$$
--- ;;
-CREATE OR REPLACE FUNCTION turn_is_abandoned(lease_until timestamptz, instance bigint) RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT instance <> -1 AND NOT lease_is_enough(lease_until) AND (lease_until < now() OR NOT server_lives(instance))
-$$
--- ;;
+-- What characters do, whom it concerns, and the reactions that come of it.
+
+-- What a character did. `score` is what its type counted for at that time.
+CREATE TABLE player_action (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    player_id uuid NOT NULL,
+    type text NOT NULL,
+    score numeric(13,3) NOT NULL,
+    targets jsonb NOT NULL,
+    location text,
+    text text,
+    source text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, id),
+    CONSTRAINT player_action_campaign_id_fkey FOREIGN KEY (tenant_id, campaign_id) REFERENCES campaign (tenant_id, id) ON DELETE CASCADE,
+    CONSTRAINT player_action_player_id_fkey FOREIGN KEY (tenant_id, player_id) REFERENCES character (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('player_action', 'system');
+CREATE INDEX player_action_age ON player_action USING brin (created_at);
+CREATE INDEX player_action_list ON player_action (tenant_id, campaign_id, id);
+CREATE INDEX player_action_player ON player_action (tenant_id, player_id, id);
+
+-- Whom an action concerned, and the reaction that was told of it.
+CREATE TABLE action_concern (
+    tenant_id uuid NOT NULL,
+    entity_id uuid NOT NULL,
+    player_id uuid NOT NULL,
+    action_id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    reason text NOT NULL,
+    reaction_id uuid,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, entity_id, player_id, action_id),
+    CONSTRAINT action_concern_action_id_fkey FOREIGN KEY (tenant_id, action_id) REFERENCES player_action (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('action_concern', 'system');
+CREATE INDEX action_concern_action ON action_concern (tenant_id, action_id);
+CREATE INDEX action_concern_campaign ON action_concern (tenant_id, campaign_id);
+CREATE INDEX action_concern_open ON action_concern (tenant_id, entity_id, player_id, action_id) WHERE reaction_id IS NULL;
+CREATE INDEX action_concern_reaction ON action_concern (tenant_id, reaction_id, action_id) WHERE reaction_id IS NOT NULL;
+
+-- How much a character's actions have mattered to an entity since its last reaction. `at_once`: one of them reached the immediate
+-- threshold. `location_key`: where the last one happened. `due_at`: when to look again.
+CREATE TABLE significance (
+    tenant_id uuid NOT NULL,
+    entity_id uuid NOT NULL,
+    player_id uuid NOT NULL,
+    id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    entity_kind text NOT NULL,
+    score numeric(13,3) NOT NULL,
+    actions int NOT NULL,
+    at_once boolean NOT NULL DEFAULT false,
+    location_key text,
+    cooldown_until timestamptz,
+    due_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, entity_id, player_id),
+    CONSTRAINT significance_campaign_id_fkey FOREIGN KEY (tenant_id, campaign_id) REFERENCES campaign (tenant_id, id) ON DELETE CASCADE,
+    CONSTRAINT significance_player_id_fkey FOREIGN KEY (tenant_id, player_id) REFERENCES character (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('significance', 'system');
+CREATE INDEX significance_due ON significance (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX significance_due_of_campaign ON significance (tenant_id, campaign_id, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX significance_list ON significance (tenant_id, campaign_id, id);
+CREATE INDEX significance_player ON significance (tenant_id, player_id);
+
+-- The queue of reactions. `state` is queued, running, done, dead (tried too often) or cancelled.
+CREATE TABLE reaction (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    kind text NOT NULL,
+    entity_kind text NOT NULL,
+    entity_id uuid NOT NULL,
+    player_id uuid NOT NULL,
+    state text NOT NULL,
+    score numeric(13,3) NOT NULL,
+    actions int NOT NULL,
+    message text,
+    location_key text,
+    turn_id uuid NOT NULL,
+    due_at timestamptz NOT NULL,
+    lease_until timestamptz,
+    instance bigint,
+    tries int NOT NULL,
+    error jsonb,
+    finished_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, id),
+    CONSTRAINT reaction_campaign_id_fkey FOREIGN KEY (tenant_id, campaign_id) REFERENCES campaign (tenant_id, id) ON DELETE CASCADE,
+    CONSTRAINT reaction_player_id_fkey FOREIGN KEY (tenant_id, player_id) REFERENCES character (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('reaction', 'system');
+CREATE INDEX reaction_age ON reaction USING brin (created_at);
+CREATE INDEX reaction_dead ON reaction (tenant_id, campaign_id, id) WHERE state = 'dead';
+CREATE INDEX reaction_due ON reaction (due_at) WHERE state = 'queued';
+CREATE INDEX reaction_leases ON reaction (lease_until) WHERE state = 'running';
+CREATE INDEX reaction_list ON reaction (tenant_id, campaign_id, id);
+CREATE INDEX reaction_player ON reaction (tenant_id, player_id);
+CREATE INDEX reaction_turn ON reaction (tenant_id, turn_id);
+CREATE INDEX reaction_under_way ON reaction (tenant_id, entity_id, player_id) WHERE state IN ('queued', 'running');
+CREATE INDEX reaction_waiting ON reaction (tenant_id, campaign_id, due_at, id) WHERE state = 'queued';
+
+-- How many reactions a campaign had on a day (UTC). The nil campaign counts all of the tenant's.
+CREATE TABLE reaction_day (
+    tenant_id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    day date NOT NULL,
+    reactions bigint NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, campaign_id, day)
+);
+CALL make_tenant_table('reaction_day', 'system');
+
+-- What an entity says to a player without being asked. It waits until the player can hear it. Its messages are written when it is
+-- delivered. `reverts`: whether its turn is to be reverted if the reply is dropped; false once that is done.
+CREATE TABLE reply (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    reaction_id uuid NOT NULL,
+    player_id uuid NOT NULL,
+    entity_kind text NOT NULL,
+    entity_id uuid NOT NULL,
+    turn_id uuid NOT NULL,
+    narrative text NOT NULL,
+    messages jsonb NOT NULL,
+    location_key text,
+    reverts boolean NOT NULL,
+    state text NOT NULL,
+    expires_at timestamptz NOT NULL,
+    ended_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    version bigint NOT NULL DEFAULT 1,
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    extensions jsonb NOT NULL DEFAULT '{}',
+    external_ref text,
+    PRIMARY KEY (tenant_id, id),
+    CONSTRAINT reply_campaign_id_fkey FOREIGN KEY (tenant_id, campaign_id) REFERENCES campaign (tenant_id, id) ON DELETE CASCADE,
+    CONSTRAINT reply_player_id_fkey FOREIGN KEY (tenant_id, player_id) REFERENCES character (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('reply', 'world');
+CREATE INDEX reply_age ON reply (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX reply_expiry ON reply (expires_at) WHERE state = 'pending';
+CREATE INDEX reply_list ON reply (tenant_id, campaign_id, id);
+CREATE INDEX reply_player ON reply (tenant_id, player_id);
+CREATE INDEX reply_turn ON reply (tenant_id, turn_id);
+CREATE INDEX reply_undo ON reply (ended_at) WHERE state IN ('expired', 'withheld') AND reverts;
+CREATE INDEX reply_waiting ON reply (tenant_id, player_id, id) WHERE state = 'pending';
+
 -- Who is concerned by what a character does: targets, NPCs at the same location, and the owners of the location, the character's
 -- race and profession, and the targets' factions. Each once, with the first of these reasons. At most `rows_max`, targets first.
 --
@@ -55,95 +190,8 @@ RETURNS TABLE (entity_kind text, entity_id uuid, slug text, name text, threshold
               AND n.location = ANY (s.spellings) ORDER BY n.id LIMIT rows_max) n),
     each_once AS (SELECT DISTINCT ON (e.id) e.* FROM all_of_them e ORDER BY e.id, e.nth)
     SELECT e.entity_kind, e.id, e.slug, e.name, e.reaction_threshold, e.reason FROM each_once e ORDER BY e.nth, e.id LIMIT rows_max
-$$
--- ;;
--- The tenant of the transaction, as requests see it.
-CREATE FUNCTION reacting_tenant() RETURNS TABLE (tenant_id uuid, limits jsonb, settings jsonb, tenant_version bigint, origins text[],
-    llm_api_key bytea, switched_off text[])
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT t.tenant_id, t.limits, t.settings, t.version, t.origins, t.llm_api_key,
-        ARRAY(SELECT o.name FROM operator_switch o WHERE NOT o.enabled)
-    FROM tenant t WHERE t.tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid
-$$
--- ;;
--- Queues a reaction and its turn, if the campaign and the tenant may have one more today. Returns the turn's id, or null.
---
--- `r` says how: {"campaign_id": "…", "kind": "significance", "entity_kind": "npc", "entity_id": "…", "player_id": "…", "score": 12,
---   "actions": 3, "message": null, "location_key": "town_square", "per_day": 500, "key_id": null}. A limit of 0 is none. The tenant's limit
--- and reply mode are the tenant's own.
-CREATE FUNCTION queue_reaction(its_tenant uuid, r jsonb) RETURNS uuid LANGUAGE plpgsql AS $$
-DECLARE
-    its_campaign uuid := r ->> 'campaign_id';
-    its_id uuid := uuid7();
-    its_turn uuid := uuid7();
-    today date := (now() AT TIME ZONE 'UTC')::date;
-    counted record;
-    t record;
-BEGIN
-    SELECT coalesce((r.limits ->> 'reactions_per_day')::bigint, 10000) AS per_day, coalesce(r.settings #>> '{llm,reply_mode}', 'native') AS reply_mode
-    INTO t FROM reacting_tenant() r;
-    -- The campaign's own counter, then the tenant's, which has the nil id.
-    FOR counted IN SELECT * FROM (VALUES (1, its_campaign, (r ->> 'per_day')::bigint),
-            (2, '00000000-0000-0000-0000-000000000000'::uuid, t.per_day)) AS c (nth, campaign, most) ORDER BY nth LOOP
-        INSERT INTO reaction_day AS d (tenant_id, campaign_id, day, reactions) VALUES (its_tenant, counted.campaign, today, 1)
-        ON CONFLICT (tenant_id, campaign_id, day) DO UPDATE SET reactions = d.reactions + 1
-        WHERE counted.most = 0 OR d.reactions < counted.most;
-        IF NOT FOUND THEN
-            IF counted.nth = 2 THEN
-                UPDATE reaction_day SET reactions = reactions - 1 WHERE tenant_id = its_tenant AND campaign_id = its_campaign AND day = today;
-            END IF;
-            RETURN NULL;
-        END IF;
-    END LOOP;
-    INSERT INTO reaction (tenant_id, id, campaign_id, kind, entity_kind, entity_id, player_id, state, score, actions, message,
-                          location_key, turn_id, due_at, tries)
-    VALUES (its_tenant, its_id, its_campaign, r ->> 'kind', r ->> 'entity_kind', (r ->> 'entity_id')::uuid, (r ->> 'player_id')::uuid, 'queued',
-            (r ->> 'score')::numeric, (r ->> 'actions')::int, r ->> 'message', r ->> 'location_key', its_turn, now(), 0);
-    UPDATE action_concern SET reaction_id = its_id
-    WHERE r ->> 'kind' = 'significance' AND tenant_id = its_tenant AND entity_id = (r ->> 'entity_id')::uuid
-      AND player_id = (r ->> 'player_id')::uuid AND reaction_id IS NULL;
-    PERFORM turn_claim(its_tenant, jsonb_build_object(
-        'id', its_turn, 'campaign_id', its_campaign, 'kind', r ->> 'entity_kind', 'status', 'queued', 'entity_id', r ->> 'entity_id',
-        'player_id', r ->> 'player_id', 'action', coalesce(r ->> 'message', ''), 'reply_mode', t.reply_mode, 'on_failure', 'revert',
-        'key_id', r ->> 'key_id', 'instance', -1, 'lease_seconds', 2000000000,
-        'claim', jsonb_build_object('id', uuid7(), 'route', 'reactions', 'key', its_id, 'fingerprint', '')));
-    PERFORM pg_notify('tavernkeep_reactions', '');
-    RETURN its_turn;
-END $$
--- ;;
--- Whether a score that may be high enough leads to a reaction now. If it does, the score begins anew and the cooldown begins.
--- Otherwise the time to look again is stored: the end of the cooldown, or the next day when today's reactions are used up. While the
--- last reaction still waits or runs, that is its end (see `look_again`), or 15 seconds from now if its end is missed.
---
--- The row of `significance` is locked by the caller, so one crossing is one reaction, on however many servers it happens.
-CREATE FUNCTION react_if_due(its_tenant uuid, its_entity uuid, its_player uuid, a jsonb) RETURNS uuid LANGUAGE plpgsql AS $$
-DECLARE
-    s significance;
-    its_turn uuid;
-    later timestamptz;
-BEGIN
-    SELECT * INTO s FROM significance g WHERE g.tenant_id = its_tenant AND g.entity_id = its_entity AND g.player_id = its_player FOR UPDATE;
-    IF s.cooldown_until > now() THEN
-        later := s.cooldown_until;
-    ELSIF EXISTS (SELECT FROM reaction r WHERE r.tenant_id = its_tenant AND r.entity_id = its_entity AND r.player_id = its_player
-                    AND r.state IN ('queued', 'running') AND r.kind = 'significance') THEN
-        later := now() + interval '15 seconds';
-    ELSE
-        its_turn := queue_reaction(its_tenant, a || jsonb_build_object(
-            'kind', 'significance', 'entity_kind', s.entity_kind, 'entity_id', its_entity, 'player_id', its_player,
-            'campaign_id', s.campaign_id, 'score', s.score, 'actions', s.actions, 'message', NULL, 'location_key', s.location_key));
-        later := ((now() AT TIME ZONE 'UTC')::date + 1) AT TIME ZONE 'UTC';
-    END IF;
-    IF its_turn IS NULL THEN
-        UPDATE significance SET due_at = later WHERE tenant_id = its_tenant AND entity_id = its_entity AND player_id = its_player;
-    ELSE
-        UPDATE significance SET score = 0, actions = 0, at_once = false, due_at = NULL,
-            cooldown_until = now() + (a ->> 'cooldown_seconds')::numeric * interval '1 second'
-        WHERE tenant_id = its_tenant AND entity_id = its_entity AND player_id = its_player;
-    END IF;
-    RETURN its_turn;
-END $$
--- ;;
+$$;
+
 -- What the names in a report of an action mean: the campaign, its settings, the character and where it is, the targets and their factions.
 -- `without_key` has the names of locations with letters outside of ASCII, one index entry each, however many NPCs are there. No row for
 -- an unknown campaign; no player for an unknown character.
@@ -181,8 +229,8 @@ BEGIN
                AND n.location > s.place ORDER BY n.location LIMIT 1) FROM step s WHERE s.place IS NOT NULL)
         SELECT step.place FROM step WHERE step.place IS NOT NULL LIMIT 2000);
     RETURN NEXT;
-END $$
--- ;;
+END $$;
+
 -- Stores what a character did, if it concerns anybody, adds its score for everyone concerned, and queues the reactions of those for whom
 -- it is enough. Returns the queued reactions. Worked example, threshold 7: move 1, look 0, say 2, move 1 make 4; then talk 5 makes 9,
 -- and the reaction tells of all five.
@@ -239,8 +287,86 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
-END $$
--- ;;
+END $$;
+
+-- Queues a reaction and its turn, if the campaign and the tenant may have one more today. Returns the turn's id, or null.
+--
+-- `r` says how: {"campaign_id": "…", "kind": "significance", "entity_kind": "npc", "entity_id": "…", "player_id": "…", "score": 12,
+--   "actions": 3, "message": null, "location_key": "town_square", "per_day": 500, "key_id": null}. A limit of 0 is none. The tenant's limit
+-- and the reply mode come from its settings.
+CREATE FUNCTION queue_reaction(its_tenant uuid, r jsonb) RETURNS uuid LANGUAGE plpgsql AS $$
+DECLARE
+    its_campaign uuid := r ->> 'campaign_id';
+    its_id uuid := uuid7();
+    its_turn uuid := uuid7();
+    today date := (now() AT TIME ZONE 'UTC')::date;
+    counted record;
+    t record;
+BEGIN
+    SELECT coalesce((r.limits ->> 'reactions_per_day')::bigint, 10000) AS per_day, coalesce(r.settings #>> '{llm,reply_mode}', 'native') AS reply_mode
+    INTO t FROM reacting_tenant() r;
+    -- The campaign's own counter, then the tenant's, which has the nil id.
+    FOR counted IN SELECT * FROM (VALUES (1, its_campaign, (r ->> 'per_day')::bigint),
+            (2, '00000000-0000-0000-0000-000000000000'::uuid, t.per_day)) AS c (nth, campaign, most) ORDER BY nth LOOP
+        INSERT INTO reaction_day AS d (tenant_id, campaign_id, day, reactions) VALUES (its_tenant, counted.campaign, today, 1)
+        ON CONFLICT (tenant_id, campaign_id, day) DO UPDATE SET reactions = d.reactions + 1
+        WHERE counted.most = 0 OR d.reactions < counted.most;
+        IF NOT FOUND THEN
+            IF counted.nth = 2 THEN
+                UPDATE reaction_day SET reactions = reactions - 1 WHERE tenant_id = its_tenant AND campaign_id = its_campaign AND day = today;
+            END IF;
+            RETURN NULL;
+        END IF;
+    END LOOP;
+    INSERT INTO reaction (tenant_id, id, campaign_id, kind, entity_kind, entity_id, player_id, state, score, actions, message,
+                          location_key, turn_id, due_at, tries)
+    VALUES (its_tenant, its_id, its_campaign, r ->> 'kind', r ->> 'entity_kind', (r ->> 'entity_id')::uuid, (r ->> 'player_id')::uuid, 'queued',
+            (r ->> 'score')::numeric, (r ->> 'actions')::int, r ->> 'message', r ->> 'location_key', its_turn, now(), 0);
+    UPDATE action_concern SET reaction_id = its_id
+    WHERE r ->> 'kind' = 'significance' AND tenant_id = its_tenant AND entity_id = (r ->> 'entity_id')::uuid
+      AND player_id = (r ->> 'player_id')::uuid AND reaction_id IS NULL;
+    PERFORM turn_claim(its_tenant, jsonb_build_object(
+        'id', its_turn, 'campaign_id', its_campaign, 'kind', r ->> 'entity_kind', 'status', 'queued', 'entity_id', r ->> 'entity_id',
+        'player_id', r ->> 'player_id', 'action', coalesce(r ->> 'message', ''), 'reply_mode', t.reply_mode, 'on_failure', 'revert',
+        'key_id', r ->> 'key_id', 'instance', -1, 'lease_seconds', 2000000000,
+        'claim', jsonb_build_object('id', uuid7(), 'route', 'reactions', 'key', its_id, 'fingerprint', '')));
+    PERFORM pg_notify('tavernkeep_reactions', '');
+    RETURN its_turn;
+END $$;
+
+-- Whether a score that may be high enough leads to a reaction now. If it does, the score begins anew and the cooldown begins.
+-- Otherwise the time to look again is stored: the end of the cooldown, or the next day when today's reactions are used up. While the
+-- last reaction still waits or runs, that is its end (see `look_again`), or 15 seconds from now if its end is missed.
+--
+-- The row of `significance` is locked by the caller, so one crossing is one reaction, on however many servers it happens.
+CREATE FUNCTION react_if_due(its_tenant uuid, its_entity uuid, its_player uuid, a jsonb) RETURNS uuid LANGUAGE plpgsql AS $$
+DECLARE
+    s significance;
+    its_turn uuid;
+    later timestamptz;
+BEGIN
+    SELECT * INTO s FROM significance g WHERE g.tenant_id = its_tenant AND g.entity_id = its_entity AND g.player_id = its_player FOR UPDATE;
+    IF s.cooldown_until > now() THEN
+        later := s.cooldown_until;
+    ELSIF EXISTS (SELECT FROM reaction r WHERE r.tenant_id = its_tenant AND r.entity_id = its_entity AND r.player_id = its_player
+                    AND r.state IN ('queued', 'running') AND r.kind = 'significance') THEN
+        later := now() + interval '15 seconds';
+    ELSE
+        its_turn := queue_reaction(its_tenant, a || jsonb_build_object(
+            'kind', 'significance', 'entity_kind', s.entity_kind, 'entity_id', its_entity, 'player_id', its_player,
+            'campaign_id', s.campaign_id, 'score', s.score, 'actions', s.actions, 'message', NULL, 'location_key', s.location_key));
+        later := ((now() AT TIME ZONE 'UTC')::date + 1) AT TIME ZONE 'UTC';
+    END IF;
+    IF its_turn IS NULL THEN
+        UPDATE significance SET due_at = later WHERE tenant_id = its_tenant AND entity_id = its_entity AND player_id = its_player;
+    ELSE
+        UPDATE significance SET score = 0, actions = 0, at_once = false, due_at = NULL,
+            cooldown_until = now() + (a ->> 'cooldown_seconds')::numeric * interval '1 second'
+        WHERE tenant_id = its_tenant AND entity_id = its_entity AND player_id = its_player;
+    END IF;
+    RETURN its_turn;
+END $$;
+
 -- Scores whose time to look again has come, the oldest of each campaign before the second of any. Reads at most `rows_max` index entries
 -- per campaign, however many scores are due.
 CREATE FUNCTION significance_due(rows_max int) RETURNS TABLE (tenant_id uuid, campaign_id uuid, entity_id uuid, player_id uuid)
@@ -255,8 +381,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
         SELECT g.tenant_id, g.campaign_id, g.entity_id, g.player_id, g.due_at, row_number() OVER (ORDER BY g.due_at) AS nth FROM significance g
         WHERE g.tenant_id = c.tenant_id AND g.campaign_id = c.campaign_id AND g.due_at <= now() ORDER BY g.due_at LIMIT rows_max) d
     ORDER BY d.nth, d.due_at LIMIT rows_max
-$$
--- ;;
+$$;
+
 -- Looks at one score again. If it is still high enough, queues the reaction. The entity may be gone, or its threshold higher: then
 -- nothing happens until the next action.
 CREATE FUNCTION react_again(its_tenant uuid, its_entity uuid, its_player uuid, a jsonb) RETURNS uuid LANGUAGE plpgsql AS $$
@@ -278,12 +404,24 @@ BEGIN
         RETURN NULL;
     END IF;
     RETURN react_if_due(its_tenant, its_entity, its_player, a);
-END $$
--- ;;
--- A server takes reactions to run: those that are due, and those whose server died. A campaign has at most `per_campaign` at work, a
--- tenant at most `per_tenant` and half of its concurrent turns, so that players find room; campaigns and tenants take turns. A reaction that was tried `tries_max` times and never ended is dead.
--- One server claims at a time, so that the limits are exact. Reads at most `per_campaign` index entries per campaign, however many
--- reactions wait.
+END $$;
+
+-- The tenant of the transaction, as requests see it.
+CREATE FUNCTION reacting_tenant() RETURNS TABLE (tenant_id uuid, limits jsonb, settings jsonb, tenant_version bigint, origins text[],
+    llm_api_key bytea, switched_off text[])
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT t.tenant_id, t.limits, t.settings, t.version, t.origins, t.llm_api_key,
+        ARRAY(SELECT o.name FROM operator_switch o WHERE NOT o.enabled)
+    FROM tenant t WHERE t.tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid
+$$;
+
+-- A server takes reactions to run: those that are due. A campaign has at most `per_campaign` running, a tenant at most `per_tenant` and half
+-- of its concurrent turns, so that players find room. Campaigns and tenants take turns. A reaction whose server died in each of
+-- `tries_max` attempts is dead. One server claims at a time, so that the limits are exact. The function reads at most `per_campaign` index
+-- entries of each campaign, however many reactions wait.
+--
+-- A connection keeps a plan that was made while the table was empty. So rows are found one by one by their keys (LATERAL), locked, and
+-- written where they were found (ctid).
 CREATE FUNCTION claim_reactions(server bigint, lease_seconds int, rows_max int, per_campaign int, per_tenant int, tries_max int)
 RETURNS TABLE (tenant_id uuid, id uuid, campaign_id uuid, kind text, entity_kind text, entity_id uuid, player_id uuid, score float8,
     actions int, message text, location_key text, turn_id uuid, turn_status text, tries int, limits jsonb, settings jsonb, tenant_version bigint,
@@ -293,9 +431,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp 
 BEGIN
     PERFORM pg_advisory_xact_lock(1413567052, 1);
     UPDATE reaction r SET state = 'dead', finished_at = now(), error = '{"code": "lost", "message": "The server stopped during each attempt."}'
-    FROM (SELECT l.tenant_id, l.id FROM reaction l WHERE l.state = 'running' AND l.lease_until < now() AND l.tries >= tries_max
-          FOR UPDATE SKIP LOCKED) lost
-    WHERE r.tenant_id = lost.tenant_id AND r.id = lost.id;
+    WHERE r.ctid = ANY (ARRAY(
+        SELECT l.ctid FROM reaction l WHERE l.state = 'running' AND l.lease_until < now() AND l.tries >= tries_max FOR UPDATE SKIP LOCKED));
     RETURN QUERY
     WITH RECURSIVE busy AS (
         SELECT r.tenant_id, r.campaign_id, count(*) AS at_work FROM reaction r
@@ -322,60 +459,52 @@ BEGIN
         SELECT f.tenant_id, f.id, f.due_at, coalesce(t.at_work, 0) + row_number()
             OVER (PARTITION BY f.tenant_id ORDER BY f.nth_of_campaign, f.due_at) AS nth_of_tenant
         FROM ready f LEFT JOIN busy_tenant t ON t.tenant_id = f.tenant_id WHERE f.nth_of_campaign <= per_campaign),
-    chosen AS (
+    chosen AS MATERIALIZED (
         SELECT f.tenant_id, f.id FROM fair f JOIN tenant n ON n.tenant_id = f.tenant_id
         WHERE f.nth_of_tenant <= least(per_tenant, CASE coalesce((n.limits ->> 'concurrent_turns')::int, 64) WHEN 0 THEN per_tenant
             ELSE greatest(1, coalesce((n.limits ->> 'concurrent_turns')::int, 64) / 2) END)
         ORDER BY f.nth_of_tenant, f.due_at LIMIT rows_max),
     -- Whoever changes a reaction at this moment, or deletes its character, holds nobody else up.
     locked AS MATERIALIZED (
-        SELECT r.tenant_id, r.id FROM reaction r JOIN chosen c ON r.tenant_id = c.tenant_id AND r.id = c.id
-        WHERE r.state = 'queued' OR r.state = 'running' AND r.lease_until < now() FOR UPDATE OF r SKIP LOCKED),
+        SELECT l.place FROM chosen c CROSS JOIN LATERAL (
+            SELECT r.ctid AS place FROM reaction r WHERE r.tenant_id = c.tenant_id AND r.id = c.id
+              AND (r.state = 'queued' OR r.state = 'running' AND r.lease_until < now()) FOR UPDATE SKIP LOCKED) l),
     taken AS (
         UPDATE reaction r SET state = 'running', instance = server, lease_until = now() + lease_seconds * interval '1 second', tries = r.tries + 1
-        FROM locked l WHERE r.tenant_id = l.tenant_id AND r.id = l.id RETURNING r.*),
+        WHERE r.ctid = ANY (ARRAY(SELECT l.place FROM locked l)) RETURNING r.*),
     turns AS (
         UPDATE turn t SET instance = server, lease_until = now() + lease_seconds * interval '1 second'
-        FROM taken k WHERE t.tenant_id = k.tenant_id AND t.id = k.turn_id AND t.status = 'queued' RETURNING t.id, t.cancel_requested)
+        WHERE t.ctid = ANY (ARRAY(SELECT l.place FROM taken k CROSS JOIN LATERAL (
+            SELECT w.ctid AS place FROM turn w WHERE w.tenant_id = k.tenant_id AND w.id = k.turn_id AND w.status = 'queued' FOR NO KEY UPDATE) l))
+        RETURNING t.id, t.cancel_requested)
     SELECT k.tenant_id, k.id, k.campaign_id, k.kind, k.entity_kind, k.entity_id, k.player_id, k.score::float8, k.actions, k.message, k.location_key,
         k.turn_id, CASE WHEN u.cancel_requested THEN 'cancelling' WHEN u.id IS NOT NULL THEN 'ready' ELSE coalesce(t.status, 'gone') END,
         k.tries, n.limits, n.settings, n.version, n.origins, n.llm_api_key, ARRAY(SELECT o.name FROM operator_switch o WHERE NOT o.enabled)
-    FROM taken k JOIN tenant n ON n.tenant_id = k.tenant_id LEFT JOIN turns u ON u.id = k.turn_id LEFT JOIN turn t ON t.tenant_id = k.tenant_id AND t.id = k.turn_id;
-END $$
--- ;;
+    FROM taken k JOIN tenant n ON n.tenant_id = k.tenant_id LEFT JOIN turns u ON u.id = k.turn_id
+    LEFT JOIN LATERAL (SELECT w.status FROM turn w WHERE w.tenant_id = k.tenant_id AND w.id = k.turn_id) t ON true;
+END $$;
+
 -- A server says that it still works on reactions.
 CREATE FUNCTION renew_reactions(server bigint, reactions uuid[], lease_seconds int) RETURNS void LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     UPDATE reaction SET lease_until = now() + lease_seconds * interval '1 second'
     WHERE instance = server AND state = 'running' AND id = ANY (reactions)
-$$
--- ;;
+$$;
+
 -- Seconds until there is something to do: a reaction or a score is due, or a lease ends. Null if nothing waits.
 CREATE FUNCTION reactions_wait() RETURNS float8 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT greatest(extract(epoch FROM least((SELECT min(due_at) FROM reaction WHERE state = 'queued'),
         (SELECT min(lease_until) FROM reaction WHERE state = 'running'), (SELECT min(due_at) FROM significance WHERE due_at IS NOT NULL)) - now()), 0)::float8
-$$
--- ;;
+$$;
+
 -- How many reactions wait, and how many are dead, in the whole database.
 CREATE FUNCTION reactions_counted() RETURNS TABLE (waiting bigint, dead bigint, oldest_seconds bigint) LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT count(*) FILTER (WHERE state = 'queued'), count(*) FILTER (WHERE state = 'dead'),
         coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE state = 'queued' AND due_at <= now()))::bigint, 0)
     FROM reaction WHERE state IN ('queued', 'dead')
-$$
--- ;;
--- Whether a turn is a reaction that its player has not heard.
-CREATE FUNCTION turn_is_unheard(its_tenant uuid, its_turn uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT EXISTS (SELECT FROM reaction r WHERE r.tenant_id = its_tenant AND r.turn_id = its_turn)
-       AND NOT EXISTS (SELECT FROM reply p WHERE p.tenant_id = its_tenant AND p.turn_id = its_turn AND p.state = 'delivered')
-$$
--- ;;
--- A reaction has ended, so a score that waits for that is looked at now.
-CREATE FUNCTION look_again(its_tenant uuid, its_entity uuid, its_player uuid) RETURNS void LANGUAGE sql AS $$
-    UPDATE significance SET due_at = least(due_at, greatest(cooldown_until, now()))
-    WHERE tenant_id = its_tenant AND entity_id = its_entity AND player_id = its_player AND due_at > now()
-$$
--- ;;
+$$;
+
 -- A server gives a reaction back that it could not end. It is tried again at `due`, or is dead. A turn that has not begun waits for the
 -- next attempt. `is_counted` is false if it was only the wrong moment. Returns false if the reaction is no longer this server's.
 CREATE FUNCTION return_reaction(its_tenant uuid, who text, its_id uuid, server bigint, due timestamptz, its_state text, why jsonb, is_counted boolean)
@@ -398,8 +527,35 @@ BEGIN
         PERFORM look_again(its_tenant, its.entity_id, its.player_id);
     END IF;
     RETURN true;
-END $$
--- ;;
+END $$;
+
+-- Whether a turn is a reaction that its player has not heard.
+CREATE FUNCTION turn_is_unheard(its_tenant uuid, its_turn uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT EXISTS (SELECT FROM reaction r WHERE r.tenant_id = its_tenant AND r.turn_id = its_turn)
+       AND NOT EXISTS (SELECT FROM reply p WHERE p.tenant_id = its_tenant AND p.turn_id = its_turn AND p.state = 'delivered')
+$$;
+
+-- A reaction has ended, so a score that waits for that is looked at now.
+CREATE FUNCTION look_again(its_tenant uuid, its_entity uuid, its_player uuid) RETURNS void LANGUAGE sql AS $$
+    UPDATE significance SET due_at = least(due_at, greatest(cooldown_until, now()))
+    WHERE tenant_id = its_tenant AND entity_id = its_entity AND player_id = its_player AND due_at > now()
+$$;
+
+-- A reaction that goes, with its character or campaign, leaves no turn behind that waits for ever.
+CREATE FUNCTION forget_reaction() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    UPDATE turn SET status = 'cancelled', finished_at = now()
+    WHERE tenant_id = OLD.tenant_id AND id = OLD.turn_id AND status = 'queued';
+    RETURN NULL;
+END $$;
+
+-- The scores of an NPC or owner go with it.
+CREATE FUNCTION forget_scores() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    DELETE FROM significance WHERE tenant_id = OLD.tenant_id AND entity_id = OLD.id;
+    RETURN NULL;
+END $$;
+
 -- Delivers a reply: its messages become part of the history, as those of its turn. Returns false if it no longer waits.
 CREATE FUNCTION deliver_reply(its_tenant uuid, who text, its_id uuid) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
@@ -416,8 +572,8 @@ BEGIN
         SELECT coalesce(jsonb_agg(m || jsonb_build_object('id', uuid7_at(clock_timestamp() + nth * interval '1 millisecond')) ORDER BY nth), '[]')
         FROM jsonb_array_elements(r.messages) WITH ORDINALITY AS e (m, nth)));
     RETURN true;
-END $$
--- ;;
+END $$;
+
 -- Replies that nobody fetched in time, and dropped ones whose turn is still to be undone: the server may have stopped in between.
 CREATE FUNCTION replies_expired(rows_max int) RETURNS TABLE (tenant_id uuid, id uuid) LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
@@ -425,32 +581,8 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     UNION ALL
     (SELECT r.tenant_id, r.id FROM reply r WHERE r.state IN ('expired', 'withheld') AND r.reverts AND r.ended_at < now() - interval '1 minute'
      ORDER BY r.ended_at LIMIT rows_max)
-$$
--- ;;
--- As in `erasure.sql`, except that it does not wait for reactions to other players that are still queued: they have read nothing yet.
-CREATE OR REPLACE FUNCTION erase_hold(its_erasure uuid) RETURNS TABLE (
-    kind text, place int, seen text[], pass int, changed_in_pass bigint, is_awaited boolean)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-#variable_conflict use_column
-DECLARE
-    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
-    its erasure;
-BEGIN
-    SELECT e.* INTO its FROM erasure e WHERE e.tenant_id = tenant AND e.id = its_erasure AND e.done_at IS NULL FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    UPDATE turn t SET cancel_requested = true
-    WHERE t.tenant_id = tenant AND t.status IN ('queued', 'running') AND NOT t.cancel_requested
-      AND (t.player_id = ANY (its.subject_ids) OR t.entity_id = ANY (its.subject_ids));
-    is_awaited := EXISTS (
-        SELECT FROM turn t WHERE t.tenant_id = tenant AND t.status IN ('queued', 'running')
-          AND (its.campaign_ids IS NULL OR t.campaign_id = ANY (its.campaign_ids))
-          AND (t.created_at <= its.created_at + interval '5 seconds' AND t.instance <> -1 OR t.player_id = ANY (its.subject_ids)));
-    kind := its.kind; place := its.place; seen := its.seen; pass := its.pass; changed_in_pass := its.changed_in_pass;
-    RETURN NEXT;
-END $$
--- ;;
+$$;
+
 -- Retention: actions, reactions and replies that are older than `older_than`, and old counters. An action goes with up to 200 rows of
 -- those whom it concerned, so fewer of them go at once. Returns `rows_max` while there may be more.
 CREATE FUNCTION prune_reactions(older_than interval, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
@@ -482,33 +614,11 @@ BEGIN
         GET DIAGNOSTICS replies = ROW_COUNT;
     END IF;
     RETURN CASE WHEN gone = actions_max OR replies > 0 THEN rows_max ELSE more END;
-END $$
--- ;;
--- A reaction that goes, with its character or campaign, leaves no turn behind that waits for ever.
-CREATE FUNCTION forget_reaction() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-BEGIN
-    UPDATE turn SET status = 'cancelled', finished_at = now()
-    WHERE tenant_id = OLD.tenant_id AND id = OLD.turn_id AND status = 'queued';
-    RETURN NULL;
-END $$
--- ;;
-CREATE TRIGGER c_turn AFTER DELETE ON reaction FOR EACH ROW WHEN (OLD.state IN ('queued', 'running')) EXECUTE FUNCTION forget_reaction()
--- ;;
--- The scores of an NPC or owner go with it.
-CREATE FUNCTION forget_scores() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-BEGIN
-    DELETE FROM significance WHERE tenant_id = OLD.tenant_id AND entity_id = OLD.id;
-    RETURN NULL;
-END $$
--- ;;
-CREATE TRIGGER c_scores AFTER DELETE ON npc FOR EACH ROW EXECUTE FUNCTION forget_scores()
--- ;;
-CREATE TRIGGER c_scores AFTER DELETE ON owner FOR EACH ROW EXECUTE FUNCTION forget_scores()
--- ;;
-REVOKE ALL ON FUNCTION forget_scores, forget_reaction, look_again, turn_is_unheard, uuid7_at, concerned_by, queue_reaction, react_if_due,
-    resolve_action, report_action, significance_due, react_again, claim_reactions,
-    reacting_tenant, renew_reactions, reactions_wait, reactions_counted, return_reaction, deliver_reply, replies_expired, prune_reactions FROM PUBLIC
--- ;;
-GRANT EXECUTE ON FUNCTION look_again, turn_is_unheard, uuid7_at, concerned_by, queue_reaction, react_if_due,
-    resolve_action, report_action, significance_due, react_again, claim_reactions,
-    reacting_tenant, renew_reactions, reactions_wait, reactions_counted, return_reaction, deliver_reply, replies_expired, prune_reactions TO tavernkeep_app
+END $$;
+
+CREATE TRIGGER c_scores AFTER DELETE ON npc FOR EACH ROW
+    EXECUTE FUNCTION forget_scores();
+CREATE TRIGGER c_scores AFTER DELETE ON owner FOR EACH ROW
+    EXECUTE FUNCTION forget_scores();
+CREATE TRIGGER c_turn AFTER DELETE ON reaction FOR EACH ROW WHEN ((old.state = ANY (ARRAY['queued', 'running'])))
+    EXECUTE FUNCTION forget_reaction();

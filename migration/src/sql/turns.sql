@@ -1,11 +1,89 @@
-DROP FUNCTION turn_open
--- ;;
-DROP FUNCTION session_turn_open
--- ;;
-DROP FUNCTION plan_open
--- ;;
-DROP FUNCTION turn_finish
--- ;;
+-- Turns: how one begins, goes on and ends, and its alternatives.
+
+CREATE TABLE turn (
+    tenant_id uuid NOT NULL,
+    id uuid NOT NULL,
+    campaign_id uuid NOT NULL,
+    kind text NOT NULL,
+    status text NOT NULL,
+    entity_id uuid,
+    player_id uuid,
+    action text,
+    on_failure text NOT NULL DEFAULT 'revert',
+    reply_mode text NOT NULL DEFAULT 'native',
+    record json,
+    error jsonb,
+    revert_conflicts jsonb,
+    key_id uuid,
+    instance bigint NOT NULL,
+    lease_until timestamptz NOT NULL,
+    finished_at timestamptz,
+    undone_at timestamptz,
+    parent_turn_id uuid,
+    cancel_requested boolean NOT NULL DEFAULT false,
+    reverted_through bigint NOT NULL DEFAULT 0,
+    runs_before int NOT NULL DEFAULT 0,
+    -- What a session's AI was told reaches up to `seen_seq` in the campaign's feed and `seen_event` in the session's events. An AI in
+    -- another role, for this turn or from it on, has another conversation and other positions: those of `told_as`.
+    seen_seq bigint,
+    seen_event bigint,
+    told_as text,
+    redacted_at timestamptz,
+    -- What becomes of the turn when it is reverted: `failed`, `cancelled` or `undone`. Entries below `revert_next` are still to be reverted; a
+    -- revert without it has not begun. `revert_stuck` counts the failures that are due to a row, not to the moment.
+    revert_as text,
+    revert_since timestamptz,
+    revert_next bigint,
+    revert_total int,
+    revert_done int NOT NULL DEFAULT 0,
+    revert_tries int NOT NULL DEFAULT 0,
+    revert_stuck int NOT NULL DEFAULT 0,
+    revert_try_at timestamptz,
+    revert_error text,
+    revert_conflicts_total int NOT NULL DEFAULT 0,
+    -- Turns with the same `parent_turn_id`, and that turn itself, are alternatives of one answer. The effects and messages of the chosen one
+    -- are in the world; those of the others are reverted and can be applied again. `awaits` is the attempt that may replace this turn.
+    chosen boolean NOT NULL DEFAULT true,
+    awaits uuid,
+    awaits_until timestamptz,
+    edited_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, id),
+    CONSTRAINT turn_campaign_id_fkey FOREIGN KEY (tenant_id, campaign_id) REFERENCES campaign (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('turn', 'system');
+CREATE INDEX turn_awaits ON turn (tenant_id, awaits_until) WHERE awaits IS NOT NULL;
+CREATE INDEX turn_list ON turn (tenant_id, campaign_id, id);
+CREATE INDEX turn_parent ON turn (tenant_id, parent_turn_id) WHERE parent_turn_id IS NOT NULL;
+CREATE INDEX turn_seen ON turn (tenant_id, entity_id, told_as, seen_seq DESC, seen_event DESC) WHERE kind = 'gm';
+CREATE INDEX turn_under_way ON turn (tenant_id, entity_id) WHERE (status = 'running') OR (status = 'queued');
+CREATE INDEX turn_undoing ON turn (tenant_id, id) WHERE revert_as = 'undone';
+CREATE UNIQUE INDEX turn_one_at_a_time ON turn (tenant_id, entity_id, player_id) WHERE (status = 'running') AND (kind <> 'planner');
+CREATE UNIQUE INDEX turn_one_at_a_time_in_session ON turn (tenant_id, entity_id) WHERE (status = 'running') AND (kind = 'gm');
+
+-- The events of a turn that runs, for clients that follow it.
+CREATE TABLE turn_event (
+    tenant_id uuid NOT NULL,
+    turn_id uuid NOT NULL,
+    seq int NOT NULL,
+    name text NOT NULL,
+    data text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (tenant_id, turn_id, seq),
+    CONSTRAINT turn_event_turn_id_fkey FOREIGN KEY (tenant_id, turn_id) REFERENCES turn (tenant_id, id) ON DELETE CASCADE
+);
+CALL make_tenant_table('turn_event', 'system');
+
+
+-- A turn's id (a UUID of version 7) holds when it was asked for. So the answer, which is written before the row is read again, says
+-- the same as the row.
+CREATE FUNCTION turn_created() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.created_at := timestamptz 'epoch'
+        + ('x' || left(replace(NEW.id::text, '-', ''), 12))::bit(48)::bigint * interval '1 millisecond';
+    RETURN NEW;
+END $$;
+
 -- Claims a turn's idempotency key, if it has one, and stores the turn. Returns false if the key was used before; then nothing is
 -- written. All turns are inserted here. The function runs as the caller, so row security applies.
 --
@@ -13,7 +91,8 @@ DROP FUNCTION turn_finish
 --   {"id": "0192…", "campaign_id": "0192…", "kind": "npc", "status": "running", "entity_id": "0192…", "player_id": "0192…",
 --    "action": "I knock.", "reply_mode": "tools", "on_failure": "revert", "key_id": null, "instance": 7, "lease_seconds": 20,
 --    "claim": {"id": "0192…", "route": "POST /v1/npc-actions", "key": "a1", "fingerprint": "9f86…"}}
--- `claim` is null without a key; its fingerprint is hexadecimal. A session's turn also has `seen_seq`, `seen_event` and `told_as`.
+-- `claim` is null without a key; its fingerprint is hexadecimal. A session's turn also has `seen_seq`, `seen_event` and
+-- `told_as`, an alternative `parent_turn_id`.
 CREATE FUNCTION turn_claim(its_tenant uuid, new jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF new -> 'claim' <> 'null' THEN
@@ -26,15 +105,16 @@ BEGIN
         END IF;
     END IF;
     INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure,
-                      key_id, instance, lease_until, seen_seq, seen_event, told_as)
+                      key_id, instance, lease_until, seen_seq, seen_event, told_as, parent_turn_id)
     SELECT its_tenant, t.id, t.campaign_id, t.kind, t.status, t.entity_id, t.player_id, t.action, t.reply_mode, t.on_failure,
-           t.key_id, t.instance, now() + t.lease_seconds * interval '1 second', t.seen_seq, t.seen_event, t.told_as
+           t.key_id, t.instance, now() + t.lease_seconds * interval '1 second', t.seen_seq, t.seen_event, t.told_as, t.parent_turn_id
     FROM jsonb_to_record(new) AS t (
         id uuid, campaign_id uuid, kind text, status text, entity_id uuid, player_id uuid, action text, reply_mode text,
-        on_failure text, key_id uuid, instance bigint, lease_seconds int, seen_seq bigint, seen_event bigint, told_as text);
+        on_failure text, key_id uuid, instance bigint, lease_seconds int, seen_seq bigint, seen_event bigint, told_as text,
+        parent_turn_id uuid);
     RETURN true;
-END $$
--- ;;
+END $$;
+
 -- Begins a turn whose prompt is cached, in one round trip. Returns false if the key was used before, the campaign is gone, or the
 -- prompt is out of date; then nothing is written.
 --
@@ -66,8 +146,8 @@ BEGIN
     DELETE FROM turn WHERE tenant_id = its_tenant AND id = (new ->> 'id')::uuid;
     DELETE FROM idempotency WHERE tenant_id = its_tenant AND id = (new #>> '{claim,id}')::uuid;
     RETURN false;
-END $$
--- ;;
+END $$;
+
 -- Begins a session's turn, and stores up to where its AI is told what happened. That counts once the turn completes. The positions
 -- are read before the turn has its place, so that it is told of everything that earlier turns did. Returns no row, and writes
 -- nothing, if the campaign or session is unknown or the key was used before.
@@ -95,8 +175,8 @@ BEGIN
             'campaign_id', campaign, 'seen_seq', upto_seq, 'seen_event', upto_event, 'told_as', told)) THEN
         RETURN NEXT;
     END IF;
-END $$
--- ;;
+END $$;
+
 -- Begins a plan in one round trip: finds the campaign, the player and the scene that the request names, stores the player's words
 -- as a message, stores the turn, and claims its key. `state` is `open`, or the reason why nothing was written: `campaign`, `player`
 -- or `scene` (unknown), `other_player`, `other_scene`, `new_channel` (its scene has to be created first), `known` (the key was used
@@ -158,28 +238,54 @@ BEGIN
                 new ->> 'action', 'player', player, '[]', false, (new ->> 'id')::uuid);
     END IF;
     state := 'open'; RETURN NEXT;
-END $$
--- ;;
+END $$;
+
+-- Opens a batch of tool calls: holds the turn until the transaction ends, if it is still this server's and not being taken back.
+CREATE FUNCTION turn_hold(its_tenant uuid, who text, its_id uuid, its_instance bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
+BEGIN
+    PERFORM FROM turn WHERE tenant_id = its_tenant AND id = its_id AND instance = its_instance
+      AND status = 'running' AND NOT cancel_requested AND revert_as IS NULL FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the turn was cancelled or taken over' USING ERRCODE = 'TK001';
+    END IF;
+END $$;
+
+-- Writes a few events in one round trip. Whoever misses them after a crash of PostgreSQL still hears how the turn ended, so
+-- the commit does not wait for the disk.
+CREATE FUNCTION turn_tell(its_tenant uuid, who text, its_turn uuid, seqs int[], names text[], told text[])
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true)
+        || set_config('synchronous_commit', 'off', true);
+BEGIN
+    INSERT INTO turn_event (tenant_id, turn_id, seq, name, data)
+    SELECT its_tenant, its_turn, e.* FROM unnest(seqs, names, told) AS e
+    ON CONFLICT (tenant_id, turn_id, seq) DO NOTHING;
+END $$;
+
 -- Ends a turn: stores its record (byte for byte), its usage if a model was asked, its answer under its key, and its messages.
 -- Returns false if the turn is no longer this server's, or is being reverted; then nothing is written.
 --
 -- `ended` is what `Ended` in the server writes:
 --   {"campaign_id": "0192…", "kind": "npc", "instance": 7, "status": "succeeded", "answer_headers": {"status": 200},
---    "usage": {"id": "0192…", "model": "m", "llm_calls": 2, "prompt_tokens": 900, "cached_tokens": 640, "completion_tokens": 80,
---              "cost_micros": null},
+--    "usage": [ as in `count_usage` ],
 --    "messages": [ as in `write_messages` ], "reply": null}
 -- `reply` is what a reaction says to its player: {"id": "…", "reaction_id": "…", "player_id": "…", "entity_kind": "npc", "entity_id": "…",
 -- "narrative": "…", "messages": […], "location_key": null, "reverts": false, "expires_seconds": 3600}. Without a narrative there is none.
--- Its messages are written when it is delivered. Its tables come with the next migration.
+-- Its messages are written when it is delivered.
 CREATE FUNCTION turn_finish(its_tenant uuid, who text, its_id uuid, its_record text, its_answer bytea, ended jsonb)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
     its_campaign uuid := ended ->> 'campaign_id';
+    its_player uuid;
 BEGIN
     UPDATE turn SET status = ended ->> 'status', record = its_record::json, finished_at = now()
     WHERE tenant_id = its_tenant AND id = its_id AND instance = (ended ->> 'instance')::bigint AND status = 'running'
-      AND NOT cancel_requested AND revert_as IS NULL;
+      AND NOT cancel_requested AND revert_as IS NULL
+    RETURNING player_id INTO its_player;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
@@ -187,13 +293,8 @@ BEGIN
         UPDATE idempotency SET state = 'done', status = 200, headers = ended -> 'answer_headers', body = its_answer
         WHERE tenant_id = its_tenant AND turn_id = its_id;
     END IF;
-    INSERT INTO usage_entry (tenant_id, id, campaign_id, kind, model, llm_calls, prompt_tokens, cached_tokens,
-                             completion_tokens, cost_micros)
-    SELECT its_tenant, u.id, its_campaign, ended ->> 'kind', u.model, u.llm_calls, u.prompt_tokens, u.cached_tokens,
-           u.completion_tokens, u.cost_micros
-    FROM jsonb_to_record(ended -> 'usage') AS u (
-        id uuid, model text, llm_calls int, prompt_tokens bigint, cached_tokens bigint, completion_tokens bigint, cost_micros bigint)
-    WHERE u.llm_calls > 0;
+    PERFORM count_usage(its_tenant, its_campaign, ended ->> 'kind', its_id, its_player,
+        CASE jsonb_typeof(ended -> 'usage') WHEN 'array' THEN ended -> 'usage' ELSE jsonb_build_array(ended -> 'usage') END);
     PERFORM write_messages(its_tenant, its_campaign, ended -> 'messages');
     IF jsonb_typeof(ended -> 'reply') = 'object' THEN
         UPDATE reaction SET state = 'done', finished_at = now(), lease_until = NULL, error = NULL, turn_id = its_id
@@ -209,8 +310,167 @@ BEGIN
         WHERE p.narrative <> '' AND EXISTS (SELECT FROM character c WHERE c.tenant_id = its_tenant AND c.id = p.player_id);
     END IF;
     RETURN true;
-END $$
--- ;;
-REVOKE ALL ON FUNCTION turn_claim, turn_open, session_turn_open, plan_open, turn_finish FROM PUBLIC
--- ;;
-GRANT EXECUTE ON FUNCTION turn_claim, turn_open, session_turn_open, plan_open, turn_finish TO tavernkeep_app
+END $$;
+
+-- How far turns are. The text changes whenever there is more to hear of a turn.
+CREATE FUNCTION turns_told(tenants uuid[], turns uuid[]) RETURNS TABLE (tenant_id uuid, turn_id uuid, told text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT f.tenant, f.turn, coalesce((
+        SELECT t.status || ' ' || t.runs_before || ' ' || coalesce((
+            SELECT max(e.seq) FROM turn_event e WHERE e.tenant_id = t.tenant_id AND e.turn_id = t.id), 0)
+        FROM turn t WHERE t.tenant_id = f.tenant AND t.id = f.turn), 'gone')
+    FROM unnest(tenants, turns) AS f (tenant, turn)
+$$;
+
+-- Whether nobody works on a turn any more: its lease ran out, or its server has not renewed it lately and does not hold its lock. The
+-- instance -1 is the queue of reactions: a turn that waits there is not abandoned.
+CREATE FUNCTION turn_is_abandoned(lease_until timestamptz, instance bigint) RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT instance <> -1 AND NOT lease_is_enough(lease_until) AND (lease_until < now() OR NOT server_lives(instance))
+$$;
+
+-- Turns that nobody works on any more and that may be taken over now: one of each tenant before the second of any, and those that failed
+-- least often first.
+CREATE FUNCTION orphaned_turns(rows_max int) RETURNS TABLE (tenant_id uuid, turn_id uuid)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    WITH alive AS MATERIALIZED (SELECT a.instance FROM servers_alive() a),
+    unfinished AS (
+        SELECT t.tenant_id, t.id, t.revert_tries, t.revert_try_at, t.lease_until, t.instance FROM turn t WHERE t.status = 'running' OR t.status = 'queued'
+        UNION ALL
+        SELECT t.tenant_id, t.id, t.revert_tries, t.revert_try_at, t.lease_until, t.instance FROM turn t WHERE t.revert_as = 'undone')
+    SELECT o.tenant_id, o.id FROM (
+        SELECT u.*, row_number() OVER (PARTITION BY u.tenant_id ORDER BY u.revert_tries, u.lease_until, u.id) AS nth FROM unfinished u
+        WHERE NOT lease_is_enough(u.lease_until) AND (u.lease_until < now() OR u.instance NOT IN (SELECT a.instance FROM alive a))
+          AND (u.revert_try_at IS NULL OR u.revert_try_at <= now())) o
+    ORDER BY o.nth, o.revert_tries, o.lease_until LIMIT rows_max
+$$;
+
+-- A server says that its turns go on. Returns those that someone wants cancelled, and those that are gone with their campaign. It does not
+-- wait for a turn that locks its own row at this moment: that turn is alive, and the leases of the others would run out.
+CREATE FUNCTION renew_leases(server bigint, turns uuid[], seconds int) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    WITH mine AS (
+        SELECT id, cancel_requested FROM turn
+        WHERE instance = server AND status IN ('queued', 'running') AND id = ANY (turns)),
+    free AS (
+        SELECT tenant_id, id FROM turn
+        WHERE instance = server AND status IN ('queued', 'running') AND id = ANY (turns) FOR NO KEY UPDATE SKIP LOCKED),
+    renewed AS (
+        UPDATE turn t SET lease_until = now() + seconds * interval '1 second'
+        FROM free f WHERE t.tenant_id = f.tenant_id AND t.id = f.id)
+    SELECT t FROM unnest(turns) AS t WHERE NOT EXISTS (SELECT 1 FROM mine WHERE id = t AND NOT cancel_requested)
+$$;
+
+-- Of these places, those that no turn has; a session has no player, which is the nil id.
+CREATE FUNCTION free_places(tenants uuid[], entities uuid[], players uuid[]) RETURNS TABLE (tenant_id uuid, entity_id uuid, player_id uuid)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT w.tenant, w.entity, w.player FROM unnest(tenants, entities, players) AS w (tenant, entity, player)
+    WHERE NOT EXISTS (
+        SELECT FROM turn t WHERE t.tenant_id = w.tenant AND t.entity_id = w.entity AND t.status = 'running' AND t.kind <> 'planner'
+          AND coalesce(t.player_id, '00000000-0000-0000-0000-000000000000') = w.player)
+$$;
+
+-- The alternatives of a turn's answer, itself among them, the oldest first. Empty if there are no others.
+CREATE FUNCTION turn_alternatives(its_tenant uuid, its_id uuid, its_parent uuid) RETURNS uuid[] LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN count(*) > 1 THEN array_agg(a.id ORDER BY a.id) ELSE '{}' END FROM (
+        SELECT t.id FROM turn t WHERE t.tenant_id = its_tenant AND t.parent_turn_id = coalesce(its_parent, its_id)
+          AND t.status IN ('succeeded', 'limit_reached')
+        UNION SELECT coalesce(its_parent, its_id)) a
+$$;
+
+-- Applies the effects of a turn again that were reverted last: reverts their revert, newest first. Returns what stood in the way, as
+-- `revert_turn_step` does; nothing of that is applied. With `is_careful`, a row that cannot be applied is one of these conflicts. The caller's
+-- transaction acts in the turn, so these changes can be reverted again.
+--
+-- Example: a turn wrote a memory (journal row 10) and was set aside (row 11 deletes the memory, origin `revert`). Row 11 is the only revert
+-- after the turn's last own change, so reverting it writes the memory again (row 12, origin `turn`).
+CREATE FUNCTION turn_apply(turn_of uuid, is_careful boolean) RETURNS jsonb LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+    own bigint;
+    entry journal;
+    news jsonb;
+    conflicts jsonb := '[]';
+BEGIN
+    PERFORM FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR UPDATE;
+    IF is_careful THEN
+        SET CONSTRAINTS ALL IMMEDIATE;
+        SET CONSTRAINTS journal_close DEFERRED;
+    END IF;
+    own := coalesce((SELECT max(j.seq) FROM journal j WHERE j.tenant_id = tenant AND j.turn_id = turn_of AND j.origin <> 'revert'), 0);
+    FOR entry IN SELECT j.* FROM journal j WHERE j.tenant_id = tenant AND j.turn_id = turn_of AND j.origin = 'revert' AND j.seq > own
+                 ORDER BY j.seq DESC LOOP
+        IF is_careful THEN
+            news := revert_carefully(entry);
+        ELSE
+            SELECT jsonb_agg(to_jsonb(r)) INTO news FROM revert_entry(entry) AS r;
+        END IF;
+        conflicts := conflicts || coalesce((
+            SELECT jsonb_agg(jsonb_build_object('table', c -> 'table_name', 'id', c -> 'row_id', 'column', c -> 'column_name', 'reason', c -> 'reason'))
+            FROM jsonb_array_elements(news) AS c), '[]');
+    END LOOP;
+    UPDATE turn t SET chosen = true, awaits = NULL, awaits_until = NULL, revert_next = NULL, revert_done = 0
+    WHERE t.tenant_id = tenant AND t.id = turn_of;
+    RETURN conflicts;
+END $$;
+
+-- Ends the wait of a turn that was set aside for another attempt. If that attempt answered, the turn stays set aside. Otherwise the
+-- turn's effects are applied again. Returns what could not be applied; null if there was nothing to settle.
+CREATE FUNCTION turn_settle(turn_of uuid) RETURNS jsonb LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+    attempt uuid;
+    its_status text;
+BEGIN
+    SELECT t.awaits INTO attempt FROM turn t
+    WHERE t.tenant_id = tenant AND t.id = turn_of AND t.awaits IS NOT NULL FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT a.status INTO its_status FROM turn a WHERE a.tenant_id = tenant AND a.id = attempt;
+    IF its_status IN ('queued', 'running') THEN
+        RETURN NULL;
+    ELSIF its_status IN ('succeeded', 'limit_reached') THEN
+        UPDATE turn t SET awaits = NULL, awaits_until = NULL WHERE t.tenant_id = tenant AND t.id = turn_of;
+        RETURN '[]';
+    END IF;
+    RETURN turn_apply(turn_of, true);
+END $$;
+
+-- Turns of all tenants that were set aside for an attempt that does not run any more; the oldest of each tenant first.
+CREATE FUNCTION turns_awaiting(rows_max int) RETURNS TABLE (tenant_id uuid, turn_id uuid) LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT t.tenant_id, t.id FROM turn t WHERE t.awaits IS NOT NULL AND t.awaits_until < now()
+      AND NOT EXISTS (SELECT FROM turn a WHERE a.tenant_id = t.tenant_id AND a.id = t.awaits AND a.status IN ('queued', 'running'))
+    ORDER BY row_number() OVER (PARTITION BY t.tenant_id ORDER BY t.awaits_until), t.awaits_until LIMIT rows_max
+$$;
+
+-- Deletes turns older than the tenant's `turn_retention_days`, or `turn_age` without it, and old idempotency keys; at most `rows_max` of each. A turn that is being reverted, or that awaits another attempt, stays until that is settled.
+CREATE FUNCTION prune_system(turn_age interval, idempotency_age interval, rows_max int) RETURNS bigint LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    turns bigint;
+    keys bigint;
+BEGIN
+    WITH old AS (
+        SELECT t.tenant_id, t.id FROM turn t JOIN tenant n ON n.tenant_id = t.tenant_id
+        WHERE t.created_at < now() - coalesce((n.settings ->> 'turn_retention_days')::int * interval '1 day', turn_age)
+          AND t.status NOT IN ('queued', 'running') AND t.revert_as IS NULL AND t.awaits IS NULL ORDER BY t.created_at LIMIT rows_max)
+    DELETE FROM turn t USING old WHERE t.tenant_id = old.tenant_id AND t.id = old.id;
+    GET DIAGNOSTICS turns = ROW_COUNT;
+    WITH old AS (
+        SELECT i.tenant_id, i.id FROM idempotency i WHERE i.created_at < now() - idempotency_age
+        ORDER BY i.created_at LIMIT rows_max)
+    DELETE FROM idempotency i USING old WHERE i.tenant_id = old.tenant_id AND i.id = old.id;
+    GET DIAGNOSTICS keys = ROW_COUNT;
+    RETURN turns + keys;
+END $$;
+
+CREATE TRIGGER b_created BEFORE INSERT ON turn FOR EACH ROW
+    EXECUTE FUNCTION turn_created();
+
+-- What is kept for long and read seldom is compressed with the faster method, if PostgreSQL was built with it.
+DO $$ BEGIN
+    ALTER TABLE turn ALTER record SET COMPRESSION lz4;
+EXCEPTION WHEN feature_not_supported THEN NULL;
+END $$;
