@@ -225,7 +225,9 @@ fn failed(json: bool, error: &Error, request: &RequestId) -> ExitCode {
     if json {
         say(json, &serde_json::json!(Problem::of(error, &request.to_string())), "");
     }
-    eprintln!("tavernkeep: {} {cause}", error.detail.trim());
+    // The detail of an internal error only hides the cause from clients.
+    let detail = if error.code == Code::Internal && !cause.is_empty() { "" } else { error.detail.trim() };
+    eprintln!("tavernkeep: {}", format!("{detail} {cause}").trim());
     ExitCode::FAILURE
 }
 

@@ -160,14 +160,14 @@ BEGIN
     WHERE s.hash = its_hash AND s.expires_at > now() AND s.seen_at > now() - idle_seconds * interval '1 second';
 END $$;
 
--- Where the holder of a session belongs.
+-- The tenants that the holder of a session belongs to.
 CREATE FUNCTION session_tenants(its_hash bytea) RETURNS TABLE (tenant_id uuid, name text, role text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT t.tenant_id, t.name, m.role FROM editor_session s JOIN membership m ON m.user_id = s.user_id
     JOIN tenant t ON t.tenant_id = m.tenant_id WHERE s.hash = its_hash AND s.expires_at > now() ORDER BY t.name LIMIT 200
 $$;
 
--- Goes to another of the user's tenants; whether it is one.
+-- Moves a session to another tenant of its user. Returns false if the user does not belong to it.
 CREATE FUNCTION session_choose(its_hash bytea, its_tenant uuid) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
@@ -176,7 +176,7 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Ends a session, or all of its user.
+-- Ends a session, or all sessions of its user.
 CREATE FUNCTION session_end(its_hash bytea, everywhere boolean) RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     DELETE FROM editor_session WHERE hash = its_hash
@@ -212,7 +212,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     WHERE s.hash = its_hash AND s.expires_at > now()
 $$;
 
--- A user's own new password; every other session of theirs ends.
+-- Sets a new password, which the user has chosen. Every other session of theirs ends.
 CREATE FUNCTION session_set_password(its_hash bytea, new_password_hash text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -240,7 +240,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
       AND (one IS NULL OR i.id = one) AND (folded IS NULL OR i.email_folded = folded)
 $$;
 
--- Holds the tenant's memberships until the transaction ends, so that two changes cannot take away the last owners.
+-- Locks the tenant's memberships until the transaction ends, so that two changes at the same time cannot remove the last owners.
 CREATE FUNCTION tenant_users_hold() RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT 1 FROM membership
@@ -263,7 +263,7 @@ BEGIN
     END IF;
 END $$;
 
--- A user leaves the caller's tenant; who belongs nowhere is forgotten.
+-- Removes a user from the caller's tenant. An account without any tenant is deleted.
 CREATE FUNCTION tenant_user_remove(its_id uuid) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -275,8 +275,8 @@ BEGIN
     END IF;
 END $$;
 
--- Asks somebody to the caller's tenant, in place of an invitation of the same address that is open: 'made', 'member' if they belong
--- to it already, or 'full'. What it answers does not depend on whether the address has an account elsewhere.
+-- Invites somebody to the caller's tenant. An open invitation of the same address is replaced. Returns 'made', 'member' if they belong to it
+-- already, or 'full'. The answer does not depend on whether the address has an account elsewhere.
 CREATE FUNCTION invitation_make(its_id uuid, its_hash bytea, its_email text, folded text, its_name text, its_role text,
     its_author uuid, seconds int) RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -307,7 +307,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $
         AND tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid
 $$;
 
--- What a link that is still good asks to.
+-- The invitation of a link that is still valid.
 CREATE FUNCTION invitation_of(its_hash bytea) RETURNS TABLE (
     tenant_id uuid, tenant_name text, email text, email_folded text, name text, role text, has_account boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -317,8 +317,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     WHERE i.hash = its_hash AND i.used_at IS NULL AND i.expires_at > now()
 $$;
 
--- A link's holder comes with a new account; false if the link is no longer good. An address that has an account by now breaks
--- `app_user_folded_key`.
+-- Accepts an invitation with a new account. Returns false if the link is not valid any more. If the address has got an account meanwhile,
+-- `app_user_folded_key` is violated.
 CREATE FUNCTION invitation_accept_new(its_hash bytea, its_user uuid, its_name text, its_password_hash text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -361,7 +361,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- Makes a reset of a user of the caller's tenant; false if the account is also another tenant's, or none of this one's.
+-- Makes a reset link for a user of the caller's tenant. Returns false if the user does not belong to it, or also to another tenant.
 CREATE FUNCTION reset_make(its_user uuid, its_hash bytea, seconds int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -378,7 +378,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- Whose account a link that is still good resets. A tenant's link is good only while the account is that tenant's alone.
+-- The account of a reset link that is still valid. A tenant's link is valid only while the account belongs to no other tenant.
 CREATE FUNCTION reset_of(its_hash bytea) RETURNS TABLE (user_id uuid, email text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT u.id, u.email FROM password_reset r JOIN app_user u ON u.id = r.user_id
@@ -388,7 +388,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
           AND NOT EXISTS (SELECT FROM membership m WHERE m.user_id = u.id AND m.tenant_id <> r.tenant_id)))
 $$;
 
--- Uses a link once: the account has a new password, and no session.
+-- Uses a reset link, which works once: sets the new password, and ends all sessions of the account.
 CREATE FUNCTION reset_use(its_hash bytea, new_password_hash text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -432,7 +432,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     WHERE h.hash = its_hash AND h.expires_at > now() AND h.password_hash = u.password_hash AND u.totp_secret IS NOT NULL
 $$;
 
--- Takes a code of somebody's, once: the step of a generator's, or the hash of a recovery code.
+-- Accepts a code, which counts once: the time step of a generated code, or the hash of a recovery code.
 CREATE FUNCTION code_take(its_user uuid, step bigint, recovery bytea) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
@@ -444,7 +444,7 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- The other half: a session in place of it, if the code was taken.
+-- Completes a sign-in with the second factor: replaces it by a session, if the code is accepted.
 CREATE FUNCTION half_finish(its_hash bytea, step bigint, recovery bytea, new_hash bytea, seconds int) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -458,7 +458,7 @@ BEGIN
     RETURN session_begin_whole(half.user_id, new_hash, its_hash, seconds, half.password_hash);
 END $$;
 
--- The second factor of a session's user.
+-- The second factor of the user who has the session with this hash.
 CREATE FUNCTION second_factor_of(session_hash bytea) RETURNS TABLE (
     user_id uuid, totp_secret bytea, totp_pending bytea, codes_left bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -466,7 +466,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     FROM editor_session s JOIN app_user u ON u.id = s.user_id WHERE s.hash = session_hash AND s.expires_at > now()
 $$;
 
--- Keeps a secret that its user has to show a code of before it counts.
+-- Stores the secret of a second factor. It counts once the user has shown a code of it.
 CREATE FUNCTION second_factor_begin(session_hash bytea, sealed bytea) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
@@ -475,7 +475,7 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- From now on signing in asks for a code; every other session ends.
+-- Makes the stored second factor count. Every other session of the user ends.
 CREATE FUNCTION second_factor_confirm(session_hash bytea, sealed bytea, step bigint, codes bytea[]) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -506,7 +506,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- Sessions of the editor that are over: by their end, or because nobody came for `idle_seconds`.
+-- Deletes sessions that have expired, or that nobody used for `idle_seconds`.
 CREATE FUNCTION prune_editor_sessions(idle_seconds int, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -48,7 +48,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $
     RETURNING m.tenant_id, m.id, m.campaign_id, m.session_id, m.connection_id, m.asker, m.kind, m.data
 $$;
 
--- The replies to a server's questions, which are then forgotten; null for one whose addressee died with the frontend's connection.
+-- Takes the replies to a server's questions; null for a question whose addressee died together with the frontend's connection.
 CREATE FUNCTION bridge_replies(server bigint, tenants uuid[], questions uuid[]) RETURNS TABLE (id uuid, reply jsonb)
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     DELETE FROM bridge_mail m USING unnest(tenants, questions) AS q (tenant, question)
@@ -57,7 +57,7 @@ LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $
     RETURNING m.id, m.reply
 $$;
 
--- A server says which of its connections live, and hears which of them are no longer their session's.
+-- A server says which of its connections live. Returns those that their session has replaced by another one.
 CREATE FUNCTION bridge_seen(server bigint, connections uuid[]) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     WITH mine AS (
@@ -66,7 +66,7 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT c FROM unnest(connections) AS c WHERE NOT EXISTS (SELECT 1 FROM mine WHERE connection_id = c)
 $$;
 
--- Forgets mail that nobody fetched, and connections that ended long ago; those of dead servers ended when they were last seen.
+-- Deletes mail that nobody fetched, and connections that ended long ago. A connection of a dead server ended when it was last seen.
 CREATE FUNCTION prune_bridge() RETURNS void LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     DELETE FROM bridge_mail WHERE created_at < now() - interval '2 minutes';

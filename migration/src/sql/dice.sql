@@ -33,8 +33,8 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- Takes counters that were used already, in the transaction that writes what they were used for. A conflict, to be tried again, if
--- the stream does not stand before them, or its seed was revealed. No seed: nothing was used.
+-- Stores that counters were used, in the transaction that writes the rolls. Raises a conflict, which is retried, if another roll has used
+-- these counters or the seed was revealed. Without a seed nothing was used.
 CREATE FUNCTION claim_dice(its_tenant uuid, seed uuid, before bigint, after bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF seed IS NOT NULL THEN
@@ -46,8 +46,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- Counters of a seed that were looked at are behind it, whatever came of what was rolled with them. A transaction of its own, in one
--- round trip. A seed that was revealed rolls no more, and one that a rollback took with it never was.
+-- Stores that counters were seen, whatever became of the rolls, so that they are never used again. A transaction of its own, in one round
+-- trip. Does nothing for a seed that was revealed, or that a rollback removed.
 CREATE FUNCTION spend_dice(its_tenant uuid, who text, seed uuid, last bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);

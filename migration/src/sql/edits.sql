@@ -34,7 +34,7 @@ CALL make_tenant_table('pending_import', 'system');
 ALTER TABLE pending_import ALTER bytes SET STORAGE EXTERNAL;
 CREATE INDEX pending_import_age ON pending_import (tenant_id, created_at);
 
--- The same for a stretch of a campaign's journal.
+-- Reverts a stretch of a campaign's journal, newest entry first. Returns what prevents it, as `revert_entry` does.
 CREATE FUNCTION revert_step(campaign uuid, first_seq bigint, last_seq bigint) RETURNS TABLE (
     table_name text, row_id uuid, column_name text, reason text)
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
@@ -48,7 +48,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Steps whose journal is pruned can no longer be undone.
+-- Deletes bulk edits that cannot be undone any more, because their journal is pruned.
 CREATE FUNCTION prune_edit_steps(rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

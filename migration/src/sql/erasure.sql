@@ -60,7 +60,7 @@ BEGIN
     RETURN content;
 END $$;
 
--- The same for every string and every name of a member of a document. A value that is one of `kept` is a word of the rules and
+-- A JSON document without phrases and words: in every string and every member's name. A value that is one of `kept` is a word of the rules and
 -- stays, unless it is what something is called.
 CREATE FUNCTION erase_json(content jsonb, pattern text, phrases text[], kept text[], member text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE
 SET search_path = pg_catalog, public, pg_temp AS $$
@@ -116,7 +116,7 @@ BEGIN
     RETURN image;
 END $$;
 
--- What stays of a row that was erased: which it was and of what version. Versions only rise, and heads are found by these.
+-- What stays of the image of an erased row: its identity and version. Versions only rise, and heads are found by these columns.
 CREATE FUNCTION erase_image(image jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT jsonb_object_agg(k, v) || '{"redacted": true}' FROM jsonb_each(image) AS e (k, v)
     WHERE k IN ('id', 'tenant_id', 'campaign_id', 'version', 'created_at', 'updated_at', 'holder_type', 'holder_id', 'subject_type', 'subject_id')
@@ -155,7 +155,7 @@ BEGIN
     END CASE;
 END $$;
 
--- Remembers what somebody said, sentence by sentence, to find where it is repeated; short ones and those beyond a bound are not.
+-- Stores what the person said, sentence by sentence, to find where it is repeated. Leaves out short sentences, and those beyond a limit.
 CREATE FUNCTION erase_note(tenant uuid, its_erasure uuid, said text) RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, public, pg_temp AS $$
     INSERT INTO erasure_word (tenant_id, erasure_id, hash, word, escaped)
@@ -300,8 +300,8 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- One row of the journal: the images of a row that was the person's own say no more than that it was; those of others are told
--- without the words. Whether anything changed.
+-- Erases in one row of the journal. Of a row that was the person's own only its identity stays; rows of others lose the words. Returns whether
+-- anything changed.
 CREATE FUNCTION erase_journal(its erasure, place jsonb, image jsonb, pattern text, phrases text[], kept text[]) RETURNS int LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -347,7 +347,7 @@ BEGIN
     RETURN CASE WHEN FOUND THEN 1 ELSE 0 END;
 END $$;
 
--- What an erasure changes is told without what was there before.
+-- Leaves the former values out of the journal's entries for what an erasure changes.
 CREATE FUNCTION journal_erases() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.op = 'delete' THEN
@@ -410,8 +410,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- The campaigns that were copied from one, and copies of those, with the copy of a character in each; also those that have left: their
--- rows may still be there.
+-- The forks of a campaign, and forks of those, with the copy of a character in each. Deleted ones too: their rows may still be there.
 CREATE FUNCTION erase_forks(its_campaign uuid, its_character uuid, rows_max int) RETURNS TABLE (id uuid, character_id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     WITH RECURSIVE copy AS (
@@ -425,7 +424,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     SELECT copy.id, copy.character_id FROM copy WHERE copy.id <> its_campaign LIMIT rows_max
 $$;
 
--- Erasures that began or ended after a moment, or are under way: for servers that carry them on, and forget what they hold.
+-- Erasures that began or ended after a moment, or are under way. Servers carry these on, and drop what they have cached.
 CREATE FUNCTION erasures_moved(since timestamptz, rows_max int) RETURNS TABLE (
     tenant_id uuid, id uuid, moved_at timestamptz, is_done boolean, campaign_ids uuid[])
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$

@@ -29,8 +29,8 @@ CREATE FUNCTION fork_id(id uuid, back_ms bigint, flip bigint) RETURNS uuid LANGU
         || lpad(to_hex(('x' || right(id::text, 8))::bit(32)::bigint # flip), 8, '0'))::uuid
 $$;
 
--- Text in which ids of the original's rows become those of their copies; all other ids stay. The journal knows every row there
--- ever was, the tables those whose journal is pruned.
+-- A text in which the ids of the original's rows are replaced by those of their copies. Other ids stay. The rows are found in the journal, and
+-- in the tables, because the journal may be pruned.
 CREATE FUNCTION fork_text(content text, original uuid, target uuid, back_ms bigint, flip bigint) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -206,8 +206,8 @@ BEGIN
     CROSS JOIN LATERAL (SELECT fork_text(b.beginning, original, target, back_ms, flip) AS beginning) its;
 END $$;
 
--- What is taken from an encounter's log or members stays for forks of the time before, as long as the journal does. With a
--- whole encounter goes all of it; what goes with its campaign goes.
+-- Keeps the state, log and members of an encounter that is deleted, for forks of an earlier time, as long as the journal is kept. Nothing is
+-- kept of an encounter that is deleted with its campaign.
 CREATE FUNCTION keep_encounter_past() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
@@ -245,7 +245,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Retention: forgets what was taken from encounters once the journal row of the same moment is forgotten.
+-- Deletes what was kept of encounters, once the journal's entry of the same moment is pruned.
 CREATE FUNCTION prune_encounter_past(older_than interval, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

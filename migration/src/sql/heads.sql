@@ -10,9 +10,8 @@ CREATE TABLE version_head (
 ) WITH (fillfactor = 70);
 CALL make_tenant_table('version_head', 'read-only');
 
--- Version heads: what a cached prompt compares. They outlive the rows they stand for, so no version is met twice. A head
--- rises once a transaction: nobody else sees it before the commit, and a thousand updates of one row would be a thousand
--- versions to walk through.
+-- Raises a version head, which a cached prompt compares. Heads outlive the rows that they stand for, so no version occurs twice. A head rises
+-- once in a transaction: nobody else sees it before the commit, and a thousand updates would leave a thousand versions of its row.
 CREATE FUNCTION bump_head(tenant uuid, campaign uuid, head text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO version_head AS h (tenant_id, campaign_id, key, version) VALUES (tenant, campaign, head, 1)
@@ -73,7 +72,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The two hot writers of a turn have heads of their own, written without the general function's JSON.
+-- Raises the head of a pair's memories. Memories and messages, which turns write, have functions of their own without JSON, which is faster.
 CREATE FUNCTION bump_memory() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 BEGIN
     IF TG_OP <> 'INSERT' THEN

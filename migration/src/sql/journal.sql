@@ -102,7 +102,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- After the last journal row of a transaction with many: writes where the campaign's feed ends.
+-- Stores where the campaign's feed ends, after the last journal row of a transaction with many.
 CREATE FUNCTION journal_close() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     feed text[] := string_to_array(current_setting('app.feed', true), ':');
@@ -111,8 +111,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- What moved in campaigns that a replica holds prompts of, as the version heads that prompts are stamped with,
--- and their present versions: a prompt made since has them already.
+-- What changed in campaigns whose prompts a server has cached: the version heads that prompts are stamped with, and their present versions. A
+-- prompt that was made since has these already.
 CREATE FUNCTION journal_tail(tenants uuid[], campaigns uuid[], seqs bigint[], rows_max int) RETURNS TABLE (
     tenant_id uuid, campaign_id uuid, seq bigint, heads text[], versions bigint[])
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -145,7 +145,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     JOIN feed_head h ON h.tenant_id = watched.tenant AND h.campaign_id = watched.campaign
 $$;
 
--- Puts a deleted row back with a version above every one it ever had. Columns that came later have their defaults.
+-- Writes a deleted row again, with a version above every one it ever had. Columns that were added later have their defaults.
 CREATE FUNCTION restore_row(target text, target_id uuid, content jsonb) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -161,7 +161,7 @@ BEGIN
         USING content || jsonb_build_object('version', coalesce(last_version, 0) + 1, 'updated_at', now());
 END $$;
 
--- Writes an older content over a row that is there. What influence regenerates is counted from the present stamp on.
+-- Writes an earlier content over a row. Influence regenerates from now on.
 CREATE FUNCTION restore_revision(target text, target_id uuid, content jsonb) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

@@ -70,7 +70,7 @@ CREATE INDEX message_scene ON message (tenant_id, scene_id) WHERE scene_id IS NO
 CREATE INDEX message_session ON message (tenant_id, session_id, id) WHERE session_id IS NOT NULL;
 CREATE UNIQUE INDEX message_external_ref_key ON message (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL;
 
--- Writes messages in their order; one whose `external_ref` the campaign has already is left out, and a scene that is gone is none.
+-- Writes messages in their order. Leaves out a message whose `external_ref` the campaign already has, and the scene of a message if it is gone.
 -- Returns the ids of those that were written.
 CREATE FUNCTION write_messages(its_tenant uuid, its_campaign uuid, messages jsonb) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE

@@ -484,7 +484,7 @@ BEGIN
     LEFT JOIN LATERAL (SELECT w.status FROM turn w WHERE w.tenant_id = k.tenant_id AND w.id = k.turn_id) t ON true;
 END $$;
 
--- A server says that it still works on reactions.
+-- A server says that it still works on these reactions.
 CREATE FUNCTION renew_reactions(server bigint, reactions uuid[], lease_seconds int) RETURNS void LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     UPDATE reaction SET lease_until = now() + lease_seconds * interval '1 second'
@@ -505,8 +505,9 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     FROM reaction WHERE state IN ('queued', 'dead')
 $$;
 
--- A server gives a reaction back that it could not end. It is tried again at `due`, or is dead. A turn that has not begun waits for the
--- next attempt. `is_counted` is false if it was only the wrong moment. Returns false if the reaction is no longer this server's.
+-- A server gives a reaction back that it could not complete. It is tried again at `due`, or is dead. A turn that has not begun waits for the
+-- next attempt. `is_counted` is false if the attempt does not count, because only the moment was wrong. Returns false if another server has
+-- the reaction now.
 CREATE FUNCTION return_reaction(its_tenant uuid, who text, its_id uuid, server bigint, due timestamptz, its_state text, why jsonb, is_counted boolean)
 RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
@@ -535,13 +536,13 @@ CREATE FUNCTION turn_is_unheard(its_tenant uuid, its_turn uuid) RETURNS boolean 
        AND NOT EXISTS (SELECT FROM reply p WHERE p.tenant_id = its_tenant AND p.turn_id = its_turn AND p.state = 'delivered')
 $$;
 
--- A reaction has ended, so a score that waits for that is looked at now.
+-- Makes a score due that waited for the end of a reaction.
 CREATE FUNCTION look_again(its_tenant uuid, its_entity uuid, its_player uuid) RETURNS void LANGUAGE sql AS $$
     UPDATE significance SET due_at = least(due_at, greatest(cooldown_until, now()))
     WHERE tenant_id = its_tenant AND entity_id = its_entity AND player_id = its_player AND due_at > now()
 $$;
 
--- A reaction that goes, with its character or campaign, leaves no turn behind that waits for ever.
+-- Cancels the waiting turn of a reaction that is deleted with its character or campaign.
 CREATE FUNCTION forget_reaction() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     UPDATE turn SET status = 'cancelled', finished_at = now()
@@ -549,7 +550,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- The scores of an NPC or owner go with it.
+-- Deletes the scores of an NPC or owner that is deleted.
 CREATE FUNCTION forget_scores() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     DELETE FROM significance WHERE tenant_id = OLD.tenant_id AND entity_id = OLD.id;

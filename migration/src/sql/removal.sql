@@ -35,14 +35,14 @@ BEGIN
         FOR NO KEY UPDATE SKIP LOCKED) RETURNING t.id;
 END $$;
 
--- The campaigns whose rows are to go, those first that have waited longest; `is_due` if it is time to go on.
+-- The deleted campaigns whose rows are still there, the oldest first. `is_due`: whether it is time for the next step.
 CREATE FUNCTION campaigns_leaving(rows_max int) RETURNS TABLE (tenant_id uuid, campaign_id uuid, attempts int, is_due boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT r.tenant_id, r.campaign_id, r.attempts, r.next_at <= now() FROM campaign_removal r ORDER BY r.next_at LIMIT rows_max
 $$;
 
--- Deletes rows of a campaign that has left for about `millis` milliseconds, children before their parents; says how many went, and
--- whether it is done: the campaign itself goes last. No row if another server is at it. What is to be deleted, and in which order,
+-- Deletes rows of a deleted campaign for about `millis` milliseconds, children before their parents, and the campaign itself last. Returns how
+-- many, and whether it is done. No row if another server works on it. What is to be deleted, and in which order,
 -- is read from the foreign keys. A row may take others along, and what that costs nobody knows before: a portion is as large as can be
 -- expected to take 50 milliseconds by the one before it. After each attempt that failed it is at most half as large.
 CREATE FUNCTION campaign_remove(its_tenant uuid, its_campaign uuid, millis int) RETURNS TABLE (gone bigint, is_done boolean)
@@ -100,7 +100,7 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- A step failed, with this SQLSTATE: the next one waits, longer each time up to an hour. Others do not wait for it.
+-- Stores that a step failed, with this SQLSTATE. The next step waits, longer each time, up to an hour. Other campaigns do not wait for it.
 CREATE FUNCTION campaign_remove_failed(its_tenant uuid, its_campaign uuid, code text) RETURNS void LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     UPDATE campaign_removal r SET attempts = r.attempts + 1, failed = code,
@@ -108,8 +108,8 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     WHERE r.tenant_id = its_tenant AND r.campaign_id = its_campaign
 $$;
 
--- A campaign goes with its history: the journal has no key to it, and is forgotten here. Its feed's head is the last to go, since it
--- is what the rest is found by.
+-- Deletes the journal and the heads of campaigns that are gone; they have no foreign key. The feed's head is deleted last, because the rest is
+-- found by it.
 CREATE FUNCTION prune_gone_campaigns(rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

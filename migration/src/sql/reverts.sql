@@ -1,11 +1,11 @@
 -- Reverting turns, in steps. A turn's row says how far its revert is. A step locks that row, so two servers never revert the same,
 -- and after a crash the next step goes on.
 
--- What reverting one entry of the journal would do to a row as it is now: what it is to hold (`wanted`: of an update the columns
--- that go back, null if it is to be deleted), and what prevents it (`reason`). A column goes back if it still has the value that the entry gave it. `hp` and `temp_hp` go back by their
--- difference, influence by what was spent, whatever has grown since. Folded columns go back with what they fold. A creature that has got
--- memories or messages since is not deleted, because they would go too, unless the turn `but_of` wrote them. `gone` is not a conflict:
--- somebody else has already deleted a new row.
+-- What reverting one entry of the journal would do to a row as it is now: what it is to hold (`wanted`: of an update the columns that go
+-- back, null if it is to be deleted), and what prevents it (`reason`). A column goes back if it still has the value that the entry gave it.
+-- `hp` and `temp_hp` go back by their difference, influence by what was spent, whatever has grown since. Folded columns go back with what
+-- they fold. A creature that has got memories or messages since is not deleted, because they would go too, unless the turn `but_of` wrote
+-- them. `gone` is not a conflict: somebody else has already deleted a new row.
 CREATE FUNCTION revert_plan(entry journal, now_row jsonb, but_of uuid, OUT wanted jsonb, OUT column_names text[], OUT reason text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -98,8 +98,8 @@ BEGIN
     END IF;
 END $$;
 
--- Rows of the journal that a turn has still to give back, newest first. A turn that is started anew under its id has rows of earlier attempts,
--- which are taken back already. Where a fight stands follows from its log, which the server takes back itself.
+-- The entries of a turn that are still to be reverted, newest first. Those of its earlier attempts under the same id are reverted already.
+-- Encounters are left out: the server reverts their logs itself.
 CREATE FUNCTION revert_left(turn_of uuid, already bigint, upto bigint, rows_max int) RETURNS SETOF journal LANGUAGE sql STABLE
 SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT j.* FROM journal j
@@ -108,7 +108,7 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     ORDER BY j.seq DESC LIMIT rows_max
 $$;
 
--- Takes away new rows of one table in one statement: memories and messages, of which a turn may have made very many.
+-- Reverts entries for new rows of one table in one statement: memories and messages, of which a turn may have written very many.
 CREATE FUNCTION revert_inserts(entries journal[]) RETURNS TABLE (table_name text, row_id uuid, column_name text, reason text)
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -126,10 +126,10 @@ BEGIN
     USING tenant, entries, '{version,updated_at,search}'::text[];
 END $$;
 
--- One step: takes back at most `rows_max` changes of a turn, in about `ms_max` milliseconds, and writes on its row how far that is.
--- With `is_careful` a row that cannot be taken back is set aside as a conflict (`failed`), unless another moment may be better.
--- `known` are conflicts found elsewhere. Returned are all conflicts so far (the first hundred of `total`), and of this step the new
--- rows that were gone and what was taken back.
+-- One step: reverts at most `rows_max` changes of a turn, in about `ms_max` milliseconds, and stores on its row how far that is. With
+-- `is_careful` a change that cannot be reverted is a conflict (`failed`), unless a later attempt may succeed. `known` are conflicts found
+-- elsewhere. Returns all conflicts so far (the first hundred of `total`), how many new rows of this step were gone, and how many changes
+-- it reverted (`taken`).
 CREATE FUNCTION revert_turn_step(turn_of uuid, rows_max int, ms_max int, is_careful boolean, known jsonb)
 RETURNS TABLE (conflicts jsonb, total int, gone int, taken int, is_done boolean)
 LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
@@ -205,7 +205,7 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- The same as `revert_entry`, but a row that cannot be taken back is a conflict. What another moment may mend is not caught.
+-- As `revert_entry`, but an entry that cannot be reverted is a conflict. Errors that a later attempt may not meet are not caught.
 CREATE FUNCTION revert_carefully(entry journal) RETURNS jsonb LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     news jsonb;
@@ -226,7 +226,7 @@ CREATE FUNCTION revert_aside(entry journal, why text) RETURNS jsonb LANGUAGE sql
     SELECT jsonb_build_array(jsonb_build_object('table_name', entry.table_name, 'row_id', entry.row_id, 'column_name', NULL, 'reason', why))
 $$;
 
--- Leaves the next `rows_max` changes of a turn as they are, and names the first hundred of them among its conflicts; how many were left.
+-- Leaves the next `rows_max` changes of a turn as they are, and adds the first hundred of them to its conflicts. Returns how many were left.
 CREATE FUNCTION revert_turn_leave(turn_of uuid, rows_max int, why text) RETURNS int LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
@@ -252,7 +252,7 @@ BEGIN
     RETURN many;
 END $$;
 
--- The end of taking a turn back: how it ended, and its key may be used again.
+-- Ends the revert of a turn: stores how the turn ended, and lets its idempotency key be used again.
 CREATE FUNCTION revert_turn_end(turn_of uuid) RETURNS timestamptz LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;

@@ -90,7 +90,7 @@ BEGIN
         AND (visit IS NULL OR NOT EXISTS (SELECT FROM ended_visit e WHERE e.tenant_id = its_tenant AND e.id = visit));
 END $$;
 
--- A visit that its player ended before its time. Those of this tenant that would be over by now are forgotten.
+-- Ends a visit to the table early. Deletes the tenant's rows for visits that are over anyway.
 CREATE FUNCTION end_visit(its_tenant uuid, who text, visit uuid, over_at timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);

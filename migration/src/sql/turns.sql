@@ -75,8 +75,7 @@ CREATE TABLE turn_event (
 CALL make_tenant_table('turn_event', 'system');
 
 
--- A turn's id (a UUID of version 7) holds when it was asked for. So the answer, which is written before the row is read again, says
--- the same as the row.
+-- Takes `created_at` from the turn's id, a UUIDv7 with the time of the request. So an answer says the same time as the row without reading it.
 CREATE FUNCTION turn_created() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.created_at := timestamptz 'epoch'
@@ -240,7 +239,8 @@ BEGIN
     state := 'open'; RETURN NEXT;
 END $$;
 
--- Opens a batch of tool calls: holds the turn until the transaction ends, if it is still this server's and not being taken back.
+-- Begins a batch of tool calls: locks the turn until the transaction ends. Raises an error if the turn is no longer this server's, or is being
+-- reverted.
 CREATE FUNCTION turn_hold(its_tenant uuid, who text, its_id uuid, its_instance bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
@@ -361,7 +361,7 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT t FROM unnest(turns) AS t WHERE NOT EXISTS (SELECT 1 FROM mine WHERE id = t AND NOT cancel_requested)
 $$;
 
--- Of these places, those that no turn has; a session has no player, which is the nil id.
+-- Which of these places have no turn. A session has no player: its place has the nil id.
 CREATE FUNCTION free_places(tenants uuid[], entities uuid[], players uuid[]) RETURNS TABLE (tenant_id uuid, entity_id uuid, player_id uuid)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT w.tenant, w.entity, w.player FROM unnest(tenants, entities, players) AS w (tenant, entity, player)
@@ -378,8 +378,8 @@ CREATE FUNCTION turn_alternatives(its_tenant uuid, its_id uuid, its_parent uuid)
         UNION SELECT coalesce(its_parent, its_id)) a
 $$;
 
--- Applies the effects of a turn again that were reverted last: reverts their revert, newest first. Returns what stood in the way, as
--- `revert_turn_step` does; nothing of that is applied. With `is_careful`, a row that cannot be applied is one of these conflicts. The caller's
+-- Applies the effects of a turn again that were reverted last: reverts their revert, newest first. Returns the conflicts; nothing
+-- of them is applied. With `is_careful`, a row that cannot be applied is one of these conflicts. The caller's
 -- transaction acts in the turn, so these changes can be reverted again.
 --
 -- Example: a turn wrote a memory (journal row 10) and was set aside (row 11 deletes the memory, origin `revert`). Row 11 is the only revert
@@ -407,7 +407,7 @@ BEGIN
         END IF;
         conflicts := conflicts || coalesce((
             SELECT jsonb_agg(jsonb_build_object('table', c -> 'table_name', 'id', c -> 'row_id', 'column', c -> 'column_name', 'reason', c -> 'reason'))
-            FROM jsonb_array_elements(news) AS c), '[]');
+            FROM jsonb_array_elements(news) AS c WHERE c ->> 'reason' <> 'gone'), '[]');
     END LOOP;
     UPDATE turn t SET chosen = true, awaits = NULL, awaits_until = NULL, revert_next = NULL, revert_done = 0
     WHERE t.tenant_id = tenant AND t.id = turn_of;
@@ -445,7 +445,8 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     ORDER BY row_number() OVER (PARTITION BY t.tenant_id ORDER BY t.awaits_until), t.awaits_until LIMIT rows_max
 $$;
 
--- Deletes turns older than the tenant's `turn_retention_days`, or `turn_age` without it, and old idempotency keys; at most `rows_max` of each. A turn that is being reverted, or that awaits another attempt, stays until that is settled.
+-- Deletes turns older than the tenant's `turn_retention_days`, or `turn_age` without it, and old idempotency keys; at most `rows_max` of each.
+-- A turn that is being reverted, or that awaits another attempt, stays until that is settled.
 CREATE FUNCTION prune_system(turn_age interval, idempotency_age interval, rows_max int) RETURNS bigint LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE

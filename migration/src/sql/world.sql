@@ -219,7 +219,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- `npc.owner_ids` is the truth; npc_owner holds its foreign keys and answers 'which NPCs has this owner?'.
+-- Keeps `npc_owner` equal to `npc.owner_ids`.
 CREATE FUNCTION keep_npc_owner() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'UPDATE' THEN
