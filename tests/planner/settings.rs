@@ -1,6 +1,6 @@
 //! Switches and allowlists: who has a planner, and for which commands. All of it without a restart.
 
-use ai::planner::act::SWITCH;
+use ai::planner::request::SWITCH;
 use edge::{caller::Scope, tenant_settings::service::switch};
 use serde_json::{Value, json};
 

@@ -57,6 +57,59 @@ async fn the_same_words_ask_once() {
     assert_eq!((&refused["reason"], &refused["cached"]), (&json!("allowlist"), &json!(true)), "{refused}");
 }
 
+/// The server remembers what the names of a request stand for. It notices when they no longer do.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_stand_for_something_else_are_looked_up_again() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = acme.world().await;
+    plans(&server, json!({ "command": "roll", "args": { "expr": "1d20" } }));
+    let body = json!({ "player_id": "player_alice", "message": "luck", "channel": "c-1" });
+    let scene = async |slug: &str, channel: Option<&str>| {
+        let body = json!({ "slug": slug, "name": slug, "channel": channel });
+        world.post("/scenes", body).await.expect(201).id()
+    };
+    let said_in = async |scene: &str| world.get(&format!("/messages?scene_id={scene}")).await.expect(200).items().len();
+    let cellar = scene("cellar", Some("c-1")).await;
+    for _ in 0..2 {
+        world.post("/act", body.clone()).await.expect(200);
+    }
+    assert_eq!(said_in(&cellar).await, 4);
+    // The channel moves to another scene, which is deleted later. Then the channel gets a new one.
+    world.patch("/scenes/cellar", json!({ "channel": null })).await.expect(200);
+    let attic = scene("attic", Some("c-1")).await;
+    world.post("/act", body.clone()).await.expect(200);
+    assert_eq!((said_in(&cellar).await, said_in(&attic).await), (4, 2));
+    world.delete("/scenes/attic").await.expect(204);
+    world.post("/act", body.clone()).await.expect(200);
+    let new = world.get("/scenes?q=c-1").await.expect(200).items()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!((said_in(&new).await, new == attic), (2, false));
+    // A scene by its name: it is renamed, and another one gets the name.
+    let named = json!({ "player_id": "player_alice", "message": "luck", "scene_id": "cellar" });
+    world.post("/act", named.clone()).await.expect(200);
+    world.patch("/scenes/cellar", json!({ "slug": "vault" })).await.expect(200);
+    world.post("/act", named.clone()).await.problem(422, "validation_failed");
+    let second = scene("cellar", None).await;
+    world.post("/act", named).await.expect(200);
+    assert_eq!((said_in(&cellar).await, said_in(&second).await), (6, 2));
+    // What one token may use, another may not.
+    let mallory = json!({ "scopes": ["play"], "campaign": "port-town", "player_id": "player_mallory" });
+    acme.token(mallory).await.post(&world.path("/act"), body.clone()).await.problem(403, "forbidden");
+    let elsewhere = acme.post("/v1/campaigns", json!({ "name": "Elsewhere" })).await.expect(201).id();
+    let stranger = acme.token(json!({ "scopes": ["play"], "campaign": elsewhere })).await;
+    stranger.post(&world.path("/act"), body.clone()).await.problem(404, "not_found");
+    // A character gets another name, a campaign another slug.
+    world.patch("/characters/player_alice", json!({ "slug": "alice", "name": "Alicia" })).await.expect(200);
+    world.post("/act", body.clone()).await.problem(422, "validation_failed");
+    let alice = json!({ "player_id": "alice", "message": "luck", "channel": "c-1" });
+    world.post("/act", alice.clone()).await.expect(200);
+    let words = world.get(&format!("/messages?scene_id={new}&type=chat")).await.expect(200);
+    assert_eq!(words.items().last().unwrap()["speaker"]["name"], "Alicia");
+    acme.patch(&world.path(""), json!({ "slug": "old-port" })).await.expect(200);
+    acme.post(&world.path("/act"), alice.clone()).await.problem(404, "not_found");
+    acme.post("/v1/campaigns/old-port/act", alice).await.expect(200);
+}
+
 /// After its time a plan is asked for again: 30 seconds, here a long time first and a short one then.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_its_time_the_model_is_asked_again() {

@@ -6,12 +6,14 @@ use serde_json::{Value, json, value::to_raw_value};
 use tokio::time::Instant;
 
 use super::{
-    Missing, Reason, SURE, TEXT_CHARS_MAX,
+    Missing, Reason, SURE,
     answer::{ActView, Outcome, PlanView, options, refusal},
     gates::{self, Allowed, Refused, Stage},
     is_refusal,
-    open::{self, Begun, Scene},
+    open::{self, Begun},
     prompt,
+    request::{ActRequest, may},
+    scene::Scene,
 };
 use crate::{
     commands::Command,
@@ -31,7 +33,7 @@ use base::{
 use db::tenancy::Origin;
 use edge::{
     caller::Caller,
-    http::{Reply, answered, idempotency::IdempotencyKey},
+    http::{Reply, answered},
     models::{Choice, TenantModels},
     tenants::{
         Fallback,
@@ -39,51 +41,6 @@ use edge::{
     },
 };
 use world::messages::service::NewMessage;
-
-/// The operator's switch for the planner.
-pub const SWITCH: &str = "planner";
-
-/// A text to plan.
-#[derive(Clone, Debug)]
-pub struct ActRequest {
-    pub campaign: String,
-    pub player: String,
-    /// Without whitespace around it.
-    pub text: String,
-    /// The scene in which it happens, by id or slug. Alternatively, `channel`.
-    pub scene: Option<String>,
-    pub channel: Option<String>,
-    pub dry_run: bool,
-    pub key: Option<IdempotencyKey>,
-}
-
-/// Checks that the planner is on for a caller.
-///
-/// # Errors
-/// `feature_disabled`.
-pub fn is_on(app: &PlannerState, caller: &Caller) -> Result<()> {
-    let features = &caller.tenant.settings.features;
-    if !app.planner_settings.enabled || caller.tenant.switched_off.iter().any(|name| name == SWITCH) {
-        return Err(Error::new(Code::FeatureDisabled, "The planner is switched off on this server."));
-    }
-    if !features.planner || !features.llm {
-        return Err(Error::new(Code::FeatureDisabled, "The planner is switched off for this tenant."));
-    }
-    Ok(())
-}
-
-/// Checks that the planner is on for a caller and that the text has a valid length.
-///
-/// # Errors
-/// `feature_disabled`, `validation_failed` at `/message`.
-pub fn may(app: &PlannerState, caller: &Caller, message: &str) -> Result<()> {
-    is_on(app, caller)?;
-    if message.trim().is_empty() || message.trim().chars().count() > TEXT_CHARS_MAX {
-        let rule = format!("Write 1 to {TEXT_CHARS_MAX} characters.");
-        return Err(Error::invalid("/message", "invalid_value", rule));
-    }
-    Ok(())
-}
 
 /// Plans a text and gives the resulting command.
 ///
@@ -96,21 +53,21 @@ pub async fn act(app: &PlannerState, caller: &Caller, wanted: &ActRequest, asker
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     models.check_on()?;
     let provisional = models.provisional(Task::Plan, &[]);
-    let player = open::player(app, caller, wanted).await?;
-    let counted = match app.limits.take_plan(&caller.tenant, player) {
+    let scene = Scene::of(app, caller, wanted).await?;
+    let counted = match app.limits.take_plan(&caller.tenant, scene.player) {
         Ok(counted) => counted,
         Err(refused) => return answered(app, caller, wanted.key.as_ref()).await?.ok_or(refused),
     };
-    let scene = match open::open(app, caller, wanted, asker).await? {
+    let (turn, scene) = match open::open(app, caller, wanted, asker, &scene).await? {
         Begun::Replay(reply) => return Ok(reply),
-        Begun::Runs(scene) => scene,
+        Begun::Runs(turn, scene) => (turn, scene),
     };
     counted.keep();
     metrics::PLANNER_REQUESTS.inc();
     // Several texts of one player may be planned at the same time.
-    let _entered = app.running.enter(scene.turn, asker, caller.tenant_id(), None);
+    let _entered = app.running.enter(turn, asker, caller.tenant_id(), None);
     let mode = provisional.mode;
-    let talk = Talk::new(app, caller, (Task::Plan, provisional), mode, asker, (scene.turn, started));
+    let talk = Talk::new(app, caller, (Task::Plan, provisional), mode, asker, (turn, started));
     let words = prompt::words(&scene.player_slug, &scene.player_name, &wanted.text);
     let mut acting = Acting { app, models: &models, talk, wanted, scene, words, confidence: None, cached: false };
     let chosen = acting.choose(Task::Plan).map(|choice| acting.talk.take(choice));
@@ -132,7 +89,7 @@ pub(super) struct Acting<'a> {
     models: &'a TenantModels,
     pub(super) talk: Talk<'a>,
     pub(super) wanted: &'a ActRequest,
-    pub(super) scene: Scene,
+    pub(super) scene: Arc<Scene>,
     /// The player's words as the model reads them.
     pub(super) words: String,
     confidence: Option<f64>,
@@ -170,7 +127,7 @@ impl<'a> Acting<'a> {
         let Some(command) = allowed.command(&plan.command) else {
             return self.refuse(Reason::Allowlist.into(), None, None).await;
         };
-        let Scene { campaign, player, .. } = self.scene;
+        let Scene { campaign, player, .. } = *self.scene;
         let stage = Stage { app: self.talk.app, tenant: self.talk.caller.tenant_id(), campaign, player };
         match gates::pass(stage, command, plan.args.clone()).await? {
             Err(refused) => self.refuse(refused, Some(command), None).await,
@@ -181,7 +138,7 @@ impl<'a> Acting<'a> {
     /// Handles a plan that passed every gate.
     async fn passed(&mut self, allowed: Allowed, command: &'static Command, args: Value) -> Result<Reply> {
         let plan = PlanView { command: command.name, args, confidence: self.confidence };
-        let (turn, cached) = (self.scene.turn, self.cached);
+        let (turn, cached) = (self.talk.id, self.cached);
         if self.wanted.dry_run {
             let quiet = ActView::quiet(turn, Outcome::Planned, "This is what I would do.", cached);
             return self.settle(ActView { plan: Some(plan), ..quiet }).await;
@@ -220,7 +177,7 @@ impl<'a> Acting<'a> {
         command: Option<&Command>,
         said: Option<String>,
     ) -> Result<Reply> {
-        self.settle(ActView::rejected(self.scene.turn, refused, command, said, self.cached)).await
+        self.settle(ActView::rejected(self.talk.id, refused, command, said, self.cached)).await
     }
 
     /// Ends the turn with an outcome that changed nothing.
@@ -232,7 +189,7 @@ impl<'a> Acting<'a> {
     pub(super) async fn end_with(&self, view: ActView, messages: &[NewMessage], rest: Rest) -> Result<Reply> {
         let reply = Reply::ok(&view)?;
         let record = self.record(&view)?;
-        let actor = self.talk.caller.actor().in_turn(self.scene.turn, Origin::Turn);
+        let actor = self.talk.caller.actor().in_turn(self.talk.id, Origin::Turn);
         let (pool, row, ended) = (&self.talk.app.pool, self.row(), self.ended(record, &reply));
         store::finish(pool, &actor, &row, &ended, messages, rest).await?;
         self.count_outcome(&view);
@@ -242,7 +199,7 @@ impl<'a> Acting<'a> {
     /// Ends the turn without success. If the model timed out or cannot be reached, that is an outcome, and the idempotency key may
     /// be used again.
     async fn give_up(&self, error: Error) -> Result<Reply> {
-        let (turn, code) = (self.scene.turn, error.code);
+        let (turn, code) = (self.talk.id, error.code);
         let (outcome, message) = match code {
             Code::LlmTimeout => (Outcome::Timeout, "That took too long, and nothing was done. Try again."),
             _ => (Outcome::Unavailable, "The planner cannot be reached, and nothing was done. Try again soon."),
@@ -264,7 +221,7 @@ impl<'a> Acting<'a> {
     }
 
     fn row(&self) -> NewTurn<'a> {
-        self.scene.row(self.talk.app, self.talk.caller, self.wanted)
+        open::row(self.talk.id, &self.scene, self.talk.app, self.talk.caller, self.wanted)
     }
 
     fn ended<'e>(&'e self, record: String, reply: &'e Reply) -> Ended<'e> {

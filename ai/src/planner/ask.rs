@@ -8,9 +8,9 @@ use super::{
     Key, Missing,
     act::Acting,
     gates::Allowed,
-    open::Scene,
     plan::{self, Plan},
     prompt,
+    scene::Scene,
 };
 use crate::turns::{LlmCall, ask, talk::Talk};
 use base::metrics;
@@ -23,7 +23,7 @@ const RATIONALE_CHARS_MAX: usize = 120;
 impl Acting<'_> {
     /// The plan for the text, from the cache or from the model. If several ask for the same text at once, only one asks the model.
     pub(super) async fn plan(&mut self, allowed: Allowed) -> Result<Arc<Plan>, Missing> {
-        let Scene { campaign, scene, player, .. } = self.scene;
+        let Scene { campaign, scene, player, .. } = *self.scene;
         let tenant = self.talk.caller.tenant_id();
         let key = Key { tenant, campaign, scene, player, text: self.wanted.text.clone() };
         let plans = &self.app.planner.plans;

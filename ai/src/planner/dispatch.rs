@@ -5,7 +5,7 @@ use super::{
     act::Acting,
     answer::{ActView, Outcome, PlanView},
     gates::FailedPredicate,
-    open::Scene,
+    scene::Scene,
 };
 use crate::{
     commands::{
@@ -70,11 +70,11 @@ impl Acting<'_> {
     /// Runs a command in the transaction that also ends the turn.
     async fn at_once(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
         let (app, caller) = (self.talk.app, self.talk.caller);
-        let actor = caller.actor().in_turn(self.scene.turn, Origin::Turn);
+        let actor = caller.actor().in_turn(self.talk.id, Origin::Turn);
         let mut tries = Tries::with(PAID);
         loop {
             // Whether the turn is still this server's is only checked when it ends.
-            let Scene { campaign, player, scene, turn, .. } = self.scene;
+            let (turn, &Scene { campaign, player, scene, .. }) = (self.talk.id, &*self.scene);
             let name = self.scene.player_name.as_str();
             let said = Some((turn, self.wanted.text.as_str()));
             let work = Work::new(&app.pool, &actor, campaign, None);
@@ -105,7 +105,7 @@ impl Acting<'_> {
             plan: Some(plan.clone()),
             result: Some(result),
             visibility,
-            ..ActView::quiet(self.scene.turn, Outcome::Executed, message, self.cached)
+            ..ActView::quiet(self.talk.id, Outcome::Executed, message, self.cached)
         };
         let (rest, said) = work.into_rest();
         self.end_with(view, &[said, messages].concat(), rest).await
@@ -114,7 +114,7 @@ impl Acting<'_> {
     /// An action in the world. The rules decide it and a narrator describes it, all in this turn.
     async fn by_turn(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
         let deed = commands::deed::deed(plan.args.clone())?;
-        let Scene { campaign, player, scene, turn, .. } = self.scene;
+        let (turn, &Scene { campaign, player, scene, .. }) = (self.talk.id, &*self.scene);
         let acting = {
             let tx = TenantTx::read(&self.talk.app.pool, self.talk.caller.tenant_id()).await?;
             rules::acting(&tx, campaign, player, &deed).await?

@@ -6,8 +6,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    act::{ActRequest, act, may},
+    act::act,
     answer::ActView,
+    request::{ActRequest, may},
 };
 use crate::{
     planner::state::PlannerState,

@@ -1,7 +1,7 @@
 //! The planner turns a player's free text into exactly one allowed and validated command.
 //!
 //! - [`act`] handles a text from beginning to end: switches, length, rate limit, history, cache, model, gates, dispatch.
-//! - [`open`] is its first transaction, [`ask`] gets the plan, [`dispatch`] carries it out, [`answer`] is the answer, [`http`] the
+//! - [`scene`] finds who acts and where, [`open`] begins the turn, [`ask`] gets the plan, [`dispatch`] carries it out, [`answer`] is the answer, [`http`] the
 //!   route.
 //! - [`prompt`] is the text for the model; [`plan`] reads the reply; [`gates`] are the checks that a plan has to pass.
 //! - [`evaluate`] asks a model to plan sample sentences and counts how many plans are right.
@@ -20,11 +20,13 @@ pub mod http;
 mod open;
 pub mod plan;
 pub mod prompt;
+pub mod request;
+mod scene;
 pub mod state;
 
 use std::{sync::Arc, time::Duration};
 
-use moka::{future::Cache, sync::Cache as Names};
+use moka::future::Cache;
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -33,9 +35,6 @@ use base::error::Code;
 
 /// About how many bytes of plans are cached.
 const PLANS_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// How long a player's name is cached. It is only used for the player's rate limit.
-const NAME_KEPT: Duration = Duration::from_secs(60);
-const NAMES_MAX: u64 = 20_000;
 /// The most characters of a player's text.
 pub const TEXT_CHARS_MAX: usize = 2000;
 /// Below this confidence, the player is asked what they meant.
@@ -102,7 +101,7 @@ enum Missing {
 /// The planner's caches in this process. They may be lost at any time.
 pub struct Planner {
     plans: Cache<Key, Arc<plan::Plan>>,
-    players: Names<(Uuid, String, String), Uuid>,
+    scenes: scene::Scenes,
 }
 
 impl Planner {
@@ -121,13 +120,13 @@ impl Planner {
                 .max_capacity(bytes_max)
                 .time_to_live(kept.max(Duration::from_millis(1)))
                 .build(),
-            players: Names::builder().max_capacity(NAMES_MAX).time_to_live(NAME_KEPT).build(),
+            scenes: scene::Scenes::new(),
         }
     }
 
-    /// Forgets all cached plans and players.
+    /// Forgets all cached plans and scenes.
     pub fn forget(&self) {
         self.plans.invalidate_all();
-        self.players.invalidate_all();
+        self.scenes.forget();
     }
 }

@@ -14,7 +14,7 @@ use super::{
     rules,
     running::Spot,
     start::Asker,
-    store::{self, Ended, NewReply, NewTurn, Opened, Place},
+    store::{self, Ended, NewReply, NewTurn, Opened, Place, Stamps},
     talk::{Question, Talk, body_and_record},
 };
 use crate::{
@@ -216,8 +216,9 @@ impl<'a> Opening<'a> {
         };
         let turn = self.turn(Assembled { base, hit: true }, has).await?;
         // The cached locations may be outdated. If the two seem to be apart, read them again.
+        let stamps = Stamps { heads: turn.base.head_keys(), sum: turn.base.head_versions().iter().sum() };
         let opens = is_here(self.caller, &turn.base).is_ok()
-            && store::open_cached(&self.app.pool, &self.actor(), &turn.row(), &turn.base).await?;
+            && store::open_cached(&self.app.pool, &self.actor(), &turn.row(), stamps).await?;
         if !opens {
             return Ok(None);
         }
@@ -354,6 +355,7 @@ impl<'a> Turn<'a> {
             talk_version: Some(self.base.transcript.version),
             parent: self.job.way.again().map(|again| again.parent),
             place: self.place,
+            said: None,
         }
     }
 

@@ -15,8 +15,9 @@ use crate::{app::App, config::Config, database, demo, ops::maintenance};
 use ai::{
     commands::{self, arguments::of_words, service},
     planner::{
-        act::{ActRequest, SWITCH, act as act_on},
+        act::act as act_on,
         evaluate as evaluation,
+        request::{ActRequest, SWITCH},
     },
     turns::start::Asker,
 };

@@ -8,13 +8,16 @@
 //! the caller's token. Routes do not need to care.
 
 use actix_web::{HttpMessage, HttpRequest};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::Reply;
 use crate::caller::Caller;
 use base::{
     error::{Code, Error, Result},
+    hex::hex,
     stored::Columns,
 };
 use db::tenancy::TenantTx;
@@ -29,7 +32,22 @@ pub struct IdempotencyKey {
     pub fingerprint: Vec<u8>,
 }
 
+/// A key as `claim_key` in the database takes it.
+#[derive(Serialize)]
+pub struct ClaimRow<'a> {
+    id: Uuid,
+    route: &'a str,
+    key: &'a str,
+    fingerprint: String,
+}
+
 impl IdempotencyKey {
+    /// The key in a document for database functions that claim it.
+    #[must_use]
+    pub fn row(&self) -> ClaimRow<'_> {
+        ClaimRow { id: Uuid::now_v7(), route: &self.route, key: &self.key, fingerprint: hex(&self.fingerprint) }
+    }
+
     /// Reads the request's key, quoted (as a structured field) or bare.
     ///
     /// # Errors
@@ -61,18 +79,12 @@ impl IdempotencyKey {
     /// # Errors
     /// `idempotency_key_reused` for another body or other scopes, `idempotency_in_flight` while the first request still runs.
     pub async fn claim(&self, tx: &TenantTx) -> Result<Option<Reply>> {
-        let claimed = sqlx::query(
-            "INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state) \
-             VALUES ($1, $2, $3, $4, $5, 'running') ON CONFLICT (tenant_id, route, key) DO NOTHING",
-        )
-        .bind(tx.tenant())
-        .bind(Uuid::now_v7())
-        .bind(&self.key)
-        .bind(&self.route)
-        .bind(&self.fingerprint)
-        .execute(&mut *tx.connection().await)
-        .await?;
-        if claimed.rows_affected() == 1 {
+        let claimed = sqlx::query("SELECT claim_key($1, $2, NULL) AS is_new")
+            .bind(tx.tenant())
+            .bind(Json(self.row()))
+            .fetch_one(&mut *tx.connection().await)
+            .await?;
+        if claimed.read("is_new")? {
             return Ok(None);
         }
         // The row exists: the insert ran into it.

@@ -18,3 +18,16 @@ CALL make_tenant_table('idempotency', 'system');
 CREATE INDEX idempotency_age ON idempotency (tenant_id, created_at);
 CREATE INDEX idempotency_turn ON idempotency (tenant_id, turn_id) WHERE turn_id IS NOT NULL;
 CREATE UNIQUE INDEX idempotency_key ON idempotency (tenant_id, route, key);
+
+-- Claims a key for a request, and for its turn if it has one. Returns false if the key was used before; then nothing is written. All
+-- keys are inserted here. The function runs as the caller.
+--
+-- `claim` is a key as `IdempotencyKey` in the server writes it; its fingerprint is hexadecimal:
+--   {"id": "0192…", "route": "POST /v1/npc-actions", "key": "a1", "fingerprint": "9f86…"}
+CREATE FUNCTION claim_key(its_tenant uuid, claim jsonb, its_turn uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO idempotency (tenant_id, id, key, route, fingerprint, state, turn_id)
+    VALUES (its_tenant, (claim ->> 'id')::uuid, claim ->> 'key', claim ->> 'route', decode(claim ->> 'fingerprint', 'hex'), 'running', its_turn)
+    ON CONFLICT (tenant_id, route, key) DO NOTHING;
+    RETURN FOUND;
+END $$;

@@ -95,6 +95,8 @@ BEGIN
     RETURN ids;
 END $$;
 
+CREATE TRIGGER c_heads AFTER DELETE OR UPDATE OF slug, channel ON scene FOR EACH ROW
+    EXECUTE FUNCTION bump_heads('scene', 'id', 'slug,channel');
 CREATE TRIGGER c_heads AFTER INSERT ON message FOR EACH ROW WHEN ((new.author = 'ai'))
     EXECUTE FUNCTION bump_talk();
 CREATE TRIGGER c_heads_changed AFTER DELETE OR UPDATE ON message FOR EACH ROW

@@ -12,7 +12,8 @@ use uuid::Uuid;
 use super::{Filled, Notice, filled, html, is_htmx, page_or_alert, rendered, table::Seat, visit::Visitor, whisper};
 use ai::{
     planner::{
-        act::{ActRequest, act, may},
+        act::act,
+        request::{ActRequest, may},
         state::PlannerState,
     },
     turns::{

@@ -288,6 +288,6 @@ async fn sat_down(app: &PlannerState, visitor: &Visitor, link: &str) -> Result<H
 /// `not_found` if the character is gone.
 pub async fn people(app: &PlannerState, seat: &Seat) -> Result<People> {
     let company = table::company(&seat.tx, seat.campaign, seat.player).await?;
-    let plans = planner::act::is_on(app, &seat.caller).is_ok();
+    let plans = planner::request::is_on(app, &seat.caller).is_ok();
     Ok(People { people: company.npcs, plans, fights: company.fights })
 }

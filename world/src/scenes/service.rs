@@ -31,11 +31,20 @@ pub async fn named(place: &Place<'_>, scene: Option<&str>, channel: Option<&str>
         404 => Error::invalid("/scene_id", "unknown_reference", "There is no such scene in this campaign."),
         _ => e,
     })?;
-    if channel.is_some() && channel != found.channel.as_deref() {
-        let message = "The scene in `scene_id` does not belong to this channel. Give only one of the two.";
-        return Err(Error::invalid("/channel", "invalid_value", message));
-    }
+    check_channel(channel, found.channel.as_deref())?;
     Ok(Some(found.id.0))
+}
+
+/// Checks that a channel, if a request names one besides the scene, is that of the scene.
+///
+/// # Errors
+/// `validation_failed` at `/channel`.
+pub fn check_channel(named: Option<&str>, of_scene: Option<&str>) -> Result<()> {
+    if named.is_none() || named == of_scene {
+        return Ok(());
+    }
+    let message = "The scene in `scene_id` does not belong to this channel. Give only one of the two.";
+    Err(Error::invalid("/channel", "invalid_value", message))
 }
 
 /// The scene of a channel. If there is none, a scene named after the channel is created; concurrent callers all get the

@@ -148,6 +148,7 @@ async fn begin(app: &TurnState, caller: &Caller, campaign: &str, job: &Job, agai
         talk_version: None,
         parent: Some(again.parent),
         place: Place::Free,
+        said: None,
     };
     let id = match store::open(&tx, &new).await? {
         Opened::Runs(id) => id,

@@ -236,7 +236,7 @@ async fn open(talk: &Talk<'_>, job: &GmJob, place: Place, held: CachedFacts<'_>)
     }
     let row = |campaign| NewTurn { place, ..row(talk, job, campaign) };
     if place == Place::Free
-        && let Some(facts) = store::open_session(&app.pool, caller, &named, job.role, &row(Uuid::nil()), held).await?
+        && let Some(facts) = store::open_session(&app.pool, caller, &named, &row(Uuid::nil()), job.role, held).await?
     {
         return Ok(Open::Runs(talk.id, Box::new(facts)));
     }
@@ -286,6 +286,7 @@ fn row<'a>(talk: &Talk<'a>, job: &'a GmJob, campaign: Uuid) -> NewTurn<'a> {
         talk_version: None,
         parent: None,
         place: Place::Free,
+        said: None,
     }
 }
 

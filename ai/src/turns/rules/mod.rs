@@ -259,6 +259,7 @@ impl<'a> RulesTurn<'a> {
             talk_version: None,
             parent: None,
             place: store::Place::Free,
+            said: None,
         }
     }
 

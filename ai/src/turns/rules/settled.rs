@@ -2,11 +2,15 @@
 
 use uuid::Uuid;
 
-use crate::turns::{Status, Timings, ToolCall, Trace, TurnView, created_at, talk::body_and_record};
+use crate::turns::{
+    OnFailure, Status, Timings, ToolCall, Trace, TurnView, created_at,
+    store::{self, NewTurn, Place},
+    talk::body_and_record,
+};
 use base::error::Result;
 use db::tenancy::TenantTx;
 use edge::caller::Caller;
-use llm::Usage;
+use llm::{ReplyMode, Usage};
 
 /// The turn of a decision.
 #[derive(Clone, Copy)]
@@ -59,20 +63,23 @@ pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str
         removed: &[],
         revert_conflicts: None,
     };
-    sqlx::query(
-        "INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, record, key_id, instance, \
-             lease_until, finished_at) \
-         VALUES ($1, $2, $3, 'rules', 'succeeded', $4, $4, $5, $6::text::json, $7, $8, now(), now())",
-    )
-    .bind(tx.tenant())
-    .bind(turn)
-    .bind(campaign)
-    .bind(player)
-    .bind(action)
-    .bind(body_and_record(&view, None, &trace)?.1)
-    .bind(caller.author())
-    .bind(instance)
-    .execute(&mut *tx.connection().await)
-    .await?;
-    Ok(())
+    let new = NewTurn {
+        id: turn,
+        campaign,
+        kind: "rules",
+        entity: player,
+        player: Some(player),
+        action,
+        mode: ReplyMode::Native,
+        on_failure: OnFailure::Revert,
+        key_id: caller.author(),
+        instance,
+        key: None,
+        live: None,
+        talk_version: None,
+        parent: None,
+        place: Place::Free,
+        said: None,
+    };
+    store::keep(tx, &new, Status::Succeeded, &body_and_record(&view, None, &trace)?.1).await
 }

@@ -20,10 +20,7 @@ use db::{
     tenancy::{self, Actor, Call, Origin, TURN_LEASE_SECONDS, TenantTx},
 };
 use edge::http::reply::Reply as Stored;
-use world::{
-    dice::{ahead::Claim, seeds},
-    messages::service::NewMessage,
-};
+use world::{dice::ahead::Claim, messages::service::NewMessage};
 
 /// How long the client of a failed turn waits for the revert.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -39,7 +36,7 @@ pub struct Ended<'a> {
     pub reply: Option<&'a NewReply<'a>>,
 }
 
-/// The reply of a reaction, as `turn_finish` stores it.
+/// The reply of a reaction, as `turn_end` stores it.
 #[derive(Serialize)]
 pub struct NewReply<'a> {
     pub id: Uuid,
@@ -55,9 +52,10 @@ pub struct NewReply<'a> {
     pub expires_seconds: u32,
 }
 
-/// A turn's end as `turn_finish` in the database stores it.
+/// A turn's end as `turn_end` in the database stores it.
 #[derive(Serialize)]
 struct EndedRow<'a> {
+    id: Uuid,
     campaign_id: Uuid,
     kind: &'static str,
     instance: i64,
@@ -65,7 +63,16 @@ struct EndedRow<'a> {
     answer_headers: Option<Stored>,
     usage: Vec<Used<'a>>,
     messages: &'a [NewMessage],
+    dice: Option<DiceRow>,
     reply: Option<&'a NewReply<'a>>,
+}
+
+/// The counters of a fair stream that the turn used.
+#[derive(Serialize)]
+struct DiceRow {
+    seed: Uuid,
+    before: i64,
+    after: i64,
 }
 
 /// Stores how the turn ended: its usage, its answer under its key, and its messages. Also claims the dice that it used. One round
@@ -122,9 +129,7 @@ pub async fn has_ended(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, ended: &En
     row.map_or(Ok(false), |row| row.read("is_so"))
 }
 
-/// `CASE` guarantees the order: dice are claimed only for a turn that could end.
-const FINISH: &str =
-    "SELECT CASE WHEN turn_finish($1, $2, $3, $4, $5, $6) THEN claim_dice($1, $7, $8, $9) ELSE false END AS done";
+const FINISH: &str = "SELECT turn_end($1, $2, $3, $4, $5) AS done";
 
 /// Binds the arguments after tenant and signature in [`FINISH`].
 fn bind_end<'q>(
@@ -135,6 +140,7 @@ fn bind_end<'q>(
     claim: Option<&Claim>,
 ) -> Call<'q> {
     let row = EndedRow {
+        id: new.id,
         campaign_id: new.campaign,
         kind: new.kind,
         instance: new.instance,
@@ -142,10 +148,10 @@ fn bind_end<'q>(
         answer_headers: new.key.map(|_| Stored { status: 200, ..Stored::default() }),
         usage: used(ended.calls),
         messages,
+        dice: claim.map(|claim| DiceRow { seed: claim.seed, before: claim.before, after: claim.after }),
         reply: ended.reply,
     };
-    let q = q.bind(new.id).bind(&ended.record).bind(new.key.map(|_| ended.body)).bind(Json(row));
-    seeds::bind_claim(q, claim)
+    q.bind(Json(row)).bind(&ended.record).bind(new.key.map(|_| ended.body))
 }
 
 /// A turn that failed or was cancelled.

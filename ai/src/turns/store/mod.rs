@@ -13,12 +13,12 @@ mod sweep;
 mod used;
 
 use serde::Serialize;
-use sqlx::{postgres::PgRow, types::Json};
+use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 pub use self::{
     end::{Ended, Failure, NewReply},
-    open::{open, open_cached, open_session, reopen, tell},
+    open::{Stamps, keep, open, open_cached, open_session, tell},
     stop::{EndedNow, end_now},
     surely::{fail, finish},
     sweep::{Swept, freed, sweep},
@@ -27,7 +27,6 @@ pub use self::{
 use super::{OnFailure, live::Live};
 use base::{
     error::{Code, Error, Result},
-    hex::hex,
     stored::Columns,
 };
 use db::{
@@ -35,8 +34,12 @@ use db::{
     retry::{BRIEF, PROMISED, Patience},
     tenancy::{self, Actor, TURN_LEASE_SECONDS, TenantTx},
 };
-use edge::http::{Reply, idempotency::IdempotencyKey};
+use edge::http::{
+    Reply,
+    idempotency::{ClaimRow, IdempotencyKey},
+};
 use llm::ReplyMode;
+use world::messages::service::NewMessage;
 
 /// A turn that is about to run.
 pub struct NewTurn<'a> {
@@ -60,6 +63,8 @@ pub struct NewTurn<'a> {
     /// The first attempt at the same answer, if this is another one.
     pub parent: Option<Uuid>,
     pub place: Place,
+    /// The player's words, if they are written when the turn begins. They stay if it is reverted.
+    pub said: Option<&'a NewMessage>,
 }
 
 /// What to do about the turn's place when it is opened.
@@ -91,12 +96,13 @@ impl Place {
     }
 }
 
-/// Whether a client learns of a turn when it opens.
+/// Whether a client learns of a turn when it opens. Then it must find the turn again even if PostgreSQL crashes before the end, so the
+/// commit waits for the disk. A client that waits for the answer asks again, and a waiting turn is on the disk already.
 fn is_told(live: Option<&Live>, place: Place) -> bool {
     live.is_some() && !matches!(place, Place::Queued(_))
 }
 
-/// Begins the transaction that opens a turn. It waits for the disk only if a client learns of the turn at once.
+/// Begins the transaction that opens a turn.
 ///
 /// # Errors
 /// `unavailable` if no connection becomes free in time.
@@ -114,11 +120,11 @@ pub enum Opened {
     Moved,
 }
 
-/// A turn as `turn_claim` in the database stores it.
+/// A turn as `turn_begin` in the database takes it.
 #[derive(Serialize)]
 struct NewTurnRow<'a> {
     id: Uuid,
-    campaign_id: Uuid,
+    campaign_id: Option<Uuid>,
     kind: &'static str,
     status: &'static str,
     entity_id: Uuid,
@@ -131,24 +137,44 @@ struct NewTurnRow<'a> {
     lease_seconds: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_turn_id: Option<Uuid>,
-    claim: Option<KeyRow<'a>>,
+    claim: Option<ClaimRow<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<[&'a NewMessage; 1]>,
+    #[serde(flatten)]
+    terms: Terms<'a>,
 }
 
-/// The turn's idempotency key, as `turn_claim` stores it.
-#[derive(Serialize)]
-struct KeyRow<'a> {
-    id: Uuid,
-    route: &'a str,
-    key: &'a str,
-    fingerprint: String,
+/// What only some turns have when they begin. If something that the server has read is out of date, the turn does not begin.
+#[derive(Clone, Copy, Default, Serialize)]
+struct Terms<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_lazy: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    campaign_slug: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heads: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heads_sum: Option<i64>,
+    /// The record of a turn that has ended already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    record: Option<&'a str>,
+    /// Set for a turn that stores up to where its AI is told what happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<SessionRow<'a>>,
+}
+
+/// The role of a session's AI; the session's own if there is none.
+#[derive(Clone, Copy, Serialize)]
+struct SessionRow<'a> {
+    role: Option<&'a str>,
 }
 
 impl NewTurn<'_> {
-    /// The turn as a document for the database functions that begin one.
-    pub fn row(&self) -> Json<impl Serialize> {
-        Json(NewTurnRow {
+    /// The turn as the document for `turn_begin`.
+    fn row<'r>(&'r self, terms: Terms<'r>) -> NewTurnRow<'r> {
+        NewTurnRow {
             id: self.id,
-            campaign_id: self.campaign,
+            campaign_id: Some(self.campaign),
             kind: self.kind,
             status: self.place.status(),
             entity_id: self.entity,
@@ -160,19 +186,14 @@ impl NewTurn<'_> {
             instance: self.instance,
             lease_seconds: TURN_LEASE_SECONDS,
             parent_turn_id: self.parent,
-            claim: self.key.map(|key| KeyRow {
-                id: Uuid::now_v7(),
-                route: &key.route,
-                key: &key.key,
-                fingerprint: hex(&key.fingerprint),
-            }),
-        })
+            claim: self.key.map(IdempotencyKey::row),
+            messages: self.said.map(|said| [said]),
+            terms,
+        }
     }
 
-    /// How the opening transaction is committed. A client that learns of its turn before the end must find it again even if
-    /// PostgreSQL crashes in between. A client that waits for the answer asks again. A waiting turn is on the disk already.
-    fn synchronous_commit(&self) -> &'static str {
-        if is_told(self.live, self.place) { "on" } else { "off" }
+    fn is_lazy(&self) -> Option<bool> {
+        (!is_told(self.live, self.place)).then_some(true)
     }
 
     fn talk_head(&self) -> String {

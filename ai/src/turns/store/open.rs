@@ -2,10 +2,11 @@
 
 use entity::session::Role;
 use sea_orm::ActiveEnum;
+use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::{NewTurn, Opened, Place, lost};
-use crate::prompt::assemble::BasePrompt;
+use super::{NewTurn, NewTurnRow, Opened, Place, SessionRow, Terms, lost};
+use crate::turns::Status;
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
@@ -27,28 +28,27 @@ use world::sessions::{
     service::Position,
 };
 
-/// The same as [`open`] for a cached prompt, if its heads have not changed and the key is new. One round trip for the whole
-/// transaction. If not, returns false and writes nothing.
+/// What was read for a turn before it begins: the version heads of it, and the sum of their versions.
+#[derive(Clone, Copy)]
+pub struct Stamps<'a> {
+    pub heads: &'a [String],
+    pub sum: i64,
+}
+
+/// The same as [`open`] for a turn whose data is cached, if its heads have not changed and the key is new. One round trip for the
+/// whole transaction. If not, returns false and writes nothing.
 ///
 /// # Errors
 /// `turn_in_progress`.
-pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, base: &BasePrompt) -> Result<bool> {
-    let opened = tenancy::call(
-        pool,
-        actor,
-        "SELECT CASE WHEN turn_open($1, $2, $3, $4, $5) THEN set_config('synchronous_commit', $6, true) IS NOT NULL ELSE false END AS runs",
-        |q| {
-            q.bind(new.row())
-                .bind(base.head_keys())
-                .bind(base.head_versions().iter().sum::<i64>())
-                .bind(new.synchronous_commit())
-        },
-    );
-    opened.await.map_err(|e| at_its_place(e, new))?.read("runs")
+pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, read: Stamps<'_>) -> Result<bool> {
+    let (heads, heads_sum) = (Some(read.heads), Some(read.sum));
+    let terms = Terms { is_lazy: new.is_lazy(), heads, heads_sum, ..Terms::default() };
+    let begun =
+        tenancy::call_optional(pool, actor, "SELECT FROM turn_begin($1, $2, $3)", |q| q.bind(Json(new.row(terms))));
+    Ok(begun.await.map_err(|e| at_its_place(e, new))?.is_some())
 }
 
-/// Opens a session's turn and reads the data for its prompt, in one round trip. `campaign` is the client's name for it. None, with
-/// nothing written, if the key was used before or something is missing.
+/// Opens a session's turn and reads the data for its prompt, in one round trip. `campaign` is the client's name for it. None, with nothing written, if the key was used before or something is missing.
 ///
 /// # Errors
 /// `turn_in_progress`.
@@ -56,37 +56,33 @@ pub async fn open_session(
     pool: &Pool,
     caller: &Caller,
     campaign: &Ref,
-    role: Option<Role>,
     new: &NewTurn<'_>,
+    role: Option<Role>,
     held: CachedFacts<'_>,
 ) -> Result<Option<Facts>> {
-    let (named, slug) = match campaign {
+    let (id, slug) = match campaign {
         Ref::Id(id) => (Some(*id), None),
-        Ref::Slug(slug) => (None, Some(slug.as_str())),
+        Ref::Slug(slug) => (caller.campaign, Some(slug.as_str())),
     };
+    if caller.campaign.is_some_and(|only| id != Some(only)) {
+        return Ok(None);
+    }
+    let role = role.as_ref().map(ActiveEnum::to_value);
+    let session = Some(SessionRow { role: role.as_deref() });
+    let terms = Terms { is_lazy: new.is_lazy(), campaign_slug: slug, session, ..Terms::default() };
+    let row = NewTurnRow { campaign_id: id, ..new.row(terms) };
     let actor = caller.actor().in_turn(new.id, Origin::Turn);
     let opened = tenancy::call_optional(
         pool,
         &actor,
-        "SELECT o.campaign, o.upto_seq, o.upto_event, set_config('synchronous_commit', $11, true), f.* \
-         FROM session_turn_open($1, $2, $3, $4, $5, $6, $7) o \
-         CROSS JOIN LATERAL session_facts($1, o.campaign, $8, $6, $9, $10) f",
-        |q| {
-            q.bind(named)
-                .bind(slug)
-                .bind(caller.campaign)
-                .bind(role.as_ref().map(ActiveEnum::to_value))
-                .bind(new.row())
-                .bind(new.entity)
-                .bind(held.campaign)
-                .bind(held.heads)
-                .bind(new.synchronous_commit())
-        },
+        "SELECT b.campaign, b.told_seq, b.told_event, f.* FROM turn_begin($1, $2, $3) b \
+         CROSS JOIN LATERAL session_facts($1, b.campaign, $4, $5, $6, $7) f",
+        |q| q.bind(Json(row)).bind(new.entity).bind(&role).bind(held.campaign).bind(held.heads),
     );
     let Some(row) = opened.await.map_err(|e| at_its_place(e, new))? else { return Ok(None) };
     let mut facts = Facts::of_row(&row, row.read("campaign")?, new.entity)?;
     // The turn is told what happened only up to the position that is stored for it.
-    facts.standing.now = Position { seq: row.read("upto_seq")?, event: row.read("upto_event")? };
+    facts.standing.now = Position { seq: row.read("told_seq")?, event: row.read("told_event")? };
     Ok(Some(facts))
 }
 
@@ -96,6 +92,17 @@ pub async fn open_session(
 /// `turn_in_progress`, `idempotency_in_flight`, `idempotency_key_reused`; `conflict` for a waiting turn that was cancelled.
 pub async fn open(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     open_in(tx, new).await.map_err(|e| at_its_place(e, new))
+}
+
+/// Stores a turn that has ended already, in the transaction that did its work.
+///
+/// # Errors
+/// Database errors.
+pub async fn keep(tx: &TenantTx, new: &NewTurn<'_>, status: Status, record: &str) -> Result<()> {
+    let terms = Terms { record: Some(record), ..Terms::default() };
+    let row = Json(NewTurnRow { status: status.as_str(), lease_seconds: 0, ..new.row(terms) });
+    sqlx::query("SELECT turn_claim($1, $2)").bind(tx.tenant()).bind(row).execute(&mut *tx.connection().await).await?;
+    Ok(())
 }
 
 /// Adds the place to the error of a turn that could not take it.
@@ -120,14 +127,14 @@ async fn open_in(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
 /// Stores the turn and claims its key. None if the key was used before. The conversation's version is read afterwards, because the
 /// turn may have waited for its place.
 async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Option<Opened>> {
-    let row = sqlx::query("SELECT is_new, head_now($1, $3, $4) AS talk FROM turn_claim($1, $2) AS is_new")
+    let row = sqlx::query("SELECT head_now($1, $3, $4) AS talk FROM turn_begin($1, current_setting('app.who'), $2)")
         .bind(tx.tenant())
-        .bind(new.row())
+        .bind(Json(new.row(Terms::default())))
         .bind(new.campaign)
         .bind(new.talk_head())
-        .fetch_one(&mut *tx.connection().await)
+        .fetch_optional(&mut *tx.connection().await)
         .await?;
-    if row.read("is_new")? { new.placed(new.id, &row).map(Some) } else { Ok(None) }
+    row.map(|row| new.placed(new.id, &row)).transpose()
 }
 
 /// A waiting turn takes its place. Another attempt at an answer has it already.
@@ -152,7 +159,7 @@ async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Op
 ///
 /// # Errors
 /// `idempotency_in_flight`, `idempotency_key_reused`.
-pub async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Result<Opened> {
+async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Result<Opened> {
     let row = sqlx::query(
         "SELECT fingerprint, state, headers, body, turn_id, EXISTS (SELECT FROM turn t WHERE t.tenant_id = $1 AND t.id = i.turn_id \
              AND t.revert_as IS NOT NULL) AS is_undone_now FROM idempotency i \

@@ -1,0 +1,189 @@
+//! Who acts in a plan, and where: what the names of a request stand for.
+//!
+//! The server remembers this with the version heads from which it was read. A plan begins only if they have not changed since
+//! (`turn_begin`); otherwise it is read again.
+
+use std::{sync::Arc, time::Duration};
+
+use moka::sync::Cache;
+use serde_json::Value;
+use sqlx::postgres::PgRow;
+use uuid::Uuid;
+
+use super::{request::ActRequest, state::PlannerState};
+use crate::turns::store::Stamps;
+use base::{
+    error::{Error, Result},
+    stored::Columns,
+};
+use db::tenancy::TenantTx;
+use edge::{caller::Caller, http::resource::Ref};
+use world::scenes;
+
+/// About how many bytes of scenes are cached, and for how long.
+const BYTES_MAX: u64 = 8 * 1024 * 1024;
+const KEPT: Duration = Duration::from_secs(600);
+
+/// Who acts, and where.
+#[derive(Clone, Debug)]
+pub(super) struct Scene {
+    pub campaign: Uuid,
+    pub player: Uuid,
+    pub player_slug: String,
+    pub player_name: String,
+    pub scene: Option<Uuid>,
+    /// Whether the request names a channel that has no scene yet.
+    pub is_new_channel: bool,
+    /// The campaign's setting for allowed commands.
+    pub allowed: Option<Value>,
+    /// The model profiles that the campaign chose, by task.
+    pub models: Option<Value>,
+    /// The campaign's setting `automatic_actions`.
+    automatic: Option<Value>,
+    heads: Vec<String>,
+    versions: i64,
+    bytes: u32,
+}
+
+/// The names in a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Names {
+    tenant: Uuid,
+    campaign: String,
+    player: String,
+    scene: Option<String>,
+    channel: Option<String>,
+}
+
+/// The scenes that this process remembers. They may be lost at any time.
+pub(super) struct Scenes(Cache<Names, Arc<Scene>>);
+
+impl Scenes {
+    pub fn new() -> Self {
+        let weight = |_: &Names, scene: &Arc<Scene>| scene.bytes;
+        Self(Cache::builder().weigher(weight).max_capacity(BYTES_MAX).time_to_live(KEPT).build())
+    }
+
+    pub fn forget(&self) {
+        self.0.invalidate_all();
+    }
+}
+
+impl Scene {
+    /// What the names in a request stand for, from memory or else from the database.
+    ///
+    /// # Errors
+    /// `not_found` for the campaign, `forbidden` for another player than the caller's, `validation_failed` for the player and the scene.
+    pub async fn of(app: &PlannerState, caller: &Caller, request: &ActRequest) -> Result<Arc<Self>> {
+        if let Some(known) = app.planner.scenes.0.get(&names(caller, request)) {
+            known.check(caller)?;
+            return Ok(known);
+        }
+        Self::read(app, &TenantTx::read(&app.pool, caller.tenant_id()).await?, caller, request).await
+    }
+
+    /// The same from the database. One statement.
+    ///
+    /// # Errors
+    /// As for [`Self::of`].
+    pub async fn read(app: &PlannerState, tx: &TenantTx, caller: &Caller, request: &ActRequest) -> Result<Arc<Self>> {
+        let by = |name: Option<&str>| match name.map(Ref::parse) {
+            Some(Ref::Id(id)) => (Some(id), None),
+            Some(Ref::Slug(slug)) => (None, Some(slug)),
+            None => (None, None),
+        };
+        let (campaign, campaign_slug) = by(Some(&request.campaign));
+        let (player, player_slug) = by(Some(&request.player));
+        let (scene, scene_slug) = by(request.scene.as_deref());
+        let row = sqlx::query(
+            "SELECT c.id AS campaign, c.settings -> 'planner_commands' AS allowed, c.settings -> 'automatic_actions' AS automatic, \
+               c.settings -> 'models' AS models, p.id AS player, p.slug, p.name, s.id AS scene, s.channel, \
+               (SELECT coalesce(sum(h.version), 0)::bigint FROM version_head h WHERE h.tenant_id = $1 AND h.campaign_id = c.id \
+                  AND h.key IN ('campaign:' || c.id, 'player:' || p.id, 'scene:' || s.id)) AS versions \
+             FROM campaign c \
+             LEFT JOIN character p ON p.tenant_id = $1 AND p.campaign_id = c.id AND (p.id = $4 OR p.slug = $5) \
+             LEFT JOIN scene s ON s.tenant_id = $1 AND s.campaign_id = c.id AND (s.id = $6 OR s.slug = $7 OR s.channel = $8) \
+             WHERE c.tenant_id = $1 AND (c.id = $2 OR c.slug = $3)",
+        )
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(campaign_slug)
+        .bind(player)
+        .bind(player_slug)
+        .bind(scene)
+        .bind(scene_slug)
+        .bind(request.channel.as_deref().filter(|_| request.scene.is_none()))
+        .fetch_optional(&mut *tx.connection().await)
+        .await?
+        .ok_or_else(|| Error::not_found("campaign"))?;
+        let scene = Arc::new(Self::of_row(&row, request)?);
+        scene.check(caller)?;
+        // Nothing tells when a new channel gets its scene.
+        if !scene.is_new_channel {
+            app.planner.scenes.0.insert(names(caller, request), scene.clone());
+        }
+        Ok(scene)
+    }
+
+    fn of_row(row: &PgRow, request: &ActRequest) -> Result<Self> {
+        let campaign: Uuid = row.read("campaign")?;
+        let unknown = |pointer: &str, what: &str| {
+            Error::invalid(pointer, "unknown_reference", format!("There is no such {what} in this campaign."))
+        };
+        let player: Uuid = row.read::<Option<_>>("player")?.ok_or_else(|| unknown("/player_id", "character"))?;
+        let scene: Option<Uuid> = row.read("scene")?;
+        if request.scene.is_some() {
+            if scene.is_none() {
+                return Err(unknown("/scene_id", "scene"));
+            }
+            scenes::service::check_channel(request.channel.as_deref(), row.read("channel")?)?;
+        }
+        let mut heads = vec![format!("campaign:{campaign}"), format!("player:{player}")];
+        heads.extend(scene.map(|scene| format!("scene:{scene}")));
+        let [allowed, automatic, models]: [Option<Value>; 3] =
+            [row.read("allowed")?, row.read("automatic")?, row.read("models")?];
+        let bytes: usize = [&allowed, &automatic, &models].into_iter().flatten().map(|v| v.to_string().len()).sum();
+        Ok(Self {
+            campaign,
+            player,
+            player_slug: row.read("slug")?,
+            player_name: row.read("name")?,
+            scene,
+            is_new_channel: scene.is_none() && request.channel.is_some(),
+            allowed,
+            models,
+            automatic,
+            heads,
+            versions: row.read("versions")?,
+            bytes: u32::try_from(2000 + 2 * bytes).unwrap_or(u32::MAX),
+        })
+    }
+
+    /// Checks that a caller's token reaches this campaign and player.
+    fn check(&self, caller: &Caller) -> Result<()> {
+        if caller.campaign.is_some_and(|only| only != self.campaign) {
+            return Err(Error::not_found("campaign"));
+        }
+        caller.may_act_as(self.player)
+    }
+
+    /// What it was read from.
+    pub fn stamps(&self) -> Stamps<'_> {
+        Stamps { heads: &self.heads, sum: self.versions }
+    }
+
+    /// Whether the server reports a command as an action.
+    pub fn reports(&self, command: &str) -> bool {
+        self.automatic.as_ref().and_then(Value::as_array).into_iter().flatten().any(|name| name == command)
+    }
+}
+
+fn names(caller: &Caller, request: &ActRequest) -> Names {
+    Names {
+        tenant: caller.tenant_id(),
+        campaign: request.campaign.clone(),
+        player: request.player.clone(),
+        scene: request.scene.clone(),
+        channel: request.channel.clone(),
+    }
+}
