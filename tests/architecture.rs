@@ -1,7 +1,8 @@
 //! The direction of dependencies: crates stand in layers, and the rooms of a crate (the modules at its root) stand in an
 //! order. Each crate and each room may use only what is listed before it.
 //!
-//! To add a room, add its name after the rooms that it uses. If there is no such place, something in it belongs lower.
+//! To add a room, add its name after the rooms that it uses. If there is no such place, something in it belongs lower: a file of a room
+//! may have a place of its own.
 
 mod paths;
 
@@ -10,7 +11,7 @@ use std::{collections::BTreeSet, path::Path, process::Command};
 use paths::{Source, Used, sources};
 use serde_json::Value;
 
-/// The crates from bottom to top, each with its rooms from bottom to top.
+/// The crates from bottom to top, each with its rooms from bottom to top. A file that stands apart from its room is listed by its path.
 const LAYERS: &[(&str, &[&str])] = &[
     (
         "base",
@@ -160,7 +161,36 @@ const LAYERS: &[(&str, &[&str])] = &[
             "table",
         ],
     ),
-    ("ai", &["frontends", "tools", "prompt", "turns", "reactions", "bridge", "commands", "planner"]),
+    (
+        "ai",
+        &[
+            "frontends",
+            "tools",
+            "prompt",
+            // What the state of the crate holds.
+            "turns::clean",
+            "turns::view",
+            "turns::live",
+            "turns::steady",
+            "turns::running",
+            "turns::gm::role",
+            "turns::gm::lore",
+            "turns::gm::lasting",
+            "turns::gm::session_prompts",
+            "planner::plan",
+            "planner::memory",
+            "state",
+            // What needs the state.
+            "tools::http",
+            "prompt::preview",
+            "prompt::http",
+            "turns",
+            "reactions",
+            "bridge",
+            "commands",
+            "planner",
+        ],
+    ),
     ("pages", &["admin", "play"]),
     ("tavernkeep", &["config", "app", "demo", "life", "database", "openapi", "docs", "ops", "routes", "server", "cli"]),
 ];
@@ -197,20 +227,23 @@ fn all_sources() -> Vec<Source> {
     LAYERS.iter().flat_map(|(name, _)| sources(root(), folder(name))).collect()
 }
 
-fn place(rooms: &[&str], room: &str) -> Option<usize> {
-    rooms.iter().position(|listed| match listed.strip_suffix('*') {
-        Some(start) => room.starts_with(start),
-        None => *listed == room,
-    })
+/// The place of a path inside a crate: that of its file, or else of its room.
+fn place(rooms: &[&str], path: &[String]) -> Option<usize> {
+    let is_in = |listed: &str| match listed.strip_suffix('*') {
+        Some(start) => path[0].starts_with(start),
+        None => listed.split("::").eq(path.iter().take(listed.split("::").count())),
+    };
+    let found = rooms.iter().enumerate().filter(|(_, listed)| is_in(listed));
+    found.max_by_key(|(_, listed)| listed.split("::").count()).map(|(place, _)| place)
 }
 
 /// What a source uses although it stands above the source's own room.
 fn upward(rooms: &[&str], source: &Source) -> Vec<String> {
     let Some(room) = source.module.first() else { return Vec::new() };
-    let Some(own) = place(rooms, room) else {
+    let Some(own) = place(rooms, &source.module) else {
         return vec![format!("{}: the room `{room}` is not listed in LAYERS", source.path)];
     };
-    let above = |used: &&Used| place(rooms, &used.path[0]).is_some_and(|other| other > own);
+    let above = |used: &&Used| place(rooms, &used.path).is_some_and(|other| other > own);
     let inside = source.used.iter().filter(|used| used.is_inside);
     inside.filter(above).map(|used| format!("{}: crate::{}", source.path, used.path.join("::"))).collect()
 }
@@ -229,8 +262,8 @@ fn rooms_import_only_rooms_below_them() {
 #[test]
 fn every_listed_room_exists() {
     for (name, rooms) in LAYERS {
-        let found: BTreeSet<String> =
-            sources(root(), folder(name)).into_iter().filter_map(|source| source.module.first().cloned()).collect();
+        let found = sources(root(), folder(name)).into_iter().map(|source| source.module);
+        let found: BTreeSet<Vec<String>> = found.filter(|module| !module.is_empty()).collect();
         for room in *rooms {
             assert!(found.iter().any(|one| place(&[room], one).is_some()), "{name} has no room `{room}`");
         }
@@ -259,6 +292,24 @@ fn a_planted_upward_import_is_found() {
         assert!(!upward(rooms, &source).is_empty(), "{text}");
         let source = Source::parse("high.rs", vec!["high".to_owned()], &text.replace("high", "low"));
         assert!(upward(rooms, &source).is_empty(), "{text}");
+    }
+}
+
+/// A file that is listed by its path stands there, and not where its room stands.
+#[test]
+fn a_listed_file_stands_below_its_room() {
+    let rooms = &["room::file", "middle", "room"];
+    let at = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
+    for (module, text, is_upward) in [
+        ("room::file", "use super::other::Thing;", true),
+        ("room::file", "use crate::room::Thing;", true),
+        ("room::file", "use crate::middle::Thing;", true),
+        ("middle", "use crate::room::{file::Thing, other::Thing};", true),
+        ("middle", "use crate::room::file::Thing;", false),
+        ("room::file::inner", "use super::super::file::Thing;", false),
+        ("room::other", "use super::file::Thing;\nuse crate::middle::Thing;", false),
+    ] {
+        assert_eq!(upward(rooms, &Source::parse("", at(module), text)).is_empty(), !is_upward, "{module}: {text}");
     }
 }
 

@@ -9,5 +9,6 @@ pub mod frontends;
 pub mod planner;
 pub mod prompt;
 pub mod reactions;
+pub mod state;
 pub mod tools;
 pub mod turns;

@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use actix_web::web::{Data, ServiceConfig};
 
 use crate::config::Config;
-use ai::{frontends::state::FrontendState, planner::state::PlannerState};
+use ai::state::Ai;
 use base::{error::Result, metrics, secrets::Secrets};
 use db::pool::Pool;
 use edge::{
@@ -16,7 +16,7 @@ use edge::{
 /// What the program's own handlers and its maintenance can reach. It dereferences to the state of the layers below.
 pub struct App {
     pub config: Config,
-    below: Arc<PlannerState>,
+    below: Arc<Ai>,
 }
 
 impl App {
@@ -34,34 +34,24 @@ impl App {
             pool,
             secrets,
         });
-        Ok(Self { below: PlannerState::new(Arc::new(edge), &config.ai, instance), config })
+        Ok(Self { below: Ai::new(Arc::new(edge), config.ai, instance), config })
     }
 
-    /// The state of frontends, for tasks that own it.
+    /// The state of the game master, for tasks that own it.
     #[must_use]
-    pub fn frontends_state(&self) -> Arc<FrontendState> {
-        self.below.turn().prompt().frontend().clone()
+    pub fn ai(&self) -> Data<Ai> {
+        Data::from(self.below.clone())
     }
 
     /// Gives handlers the state of their layer.
     pub fn register(self: &Arc<Self>, config: &mut ServiceConfig) {
-        let planner = self.below.clone();
-        let turns = planner.turn();
-        let prompts = turns.prompt().clone();
-        let frontends = prompts.frontend().clone();
-        config
-            .app_data(Data::from(frontends.edge().clone()))
-            .app_data(Data::from(frontends))
-            .app_data(Data::from(prompts))
-            .app_data(turns)
-            .app_data(Data::from(planner))
-            .app_data(Data::from(self.clone()));
+        config.app_data(Data::from(self.edge().clone())).app_data(self.ai()).app_data(Data::from(self.clone()));
     }
 }
 
 impl Deref for App {
-    type Target = PlannerState;
-    fn deref(&self) -> &PlannerState {
+    type Target = Ai;
+    fn deref(&self) -> &Ai {
         &self.below
     }
 }

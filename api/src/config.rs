@@ -3,9 +3,8 @@
 use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use ai::{
-    frontends::state::FrontendSettings,
-    planner::state::{AiSettings, Settings as PlannerSettings},
-    turns::state::TurnSettings,
+    frontends::connected::FrontendSettings,
+    state::{AiSettings, PlannerSettings, TurnSettings},
 };
 use base::secrets::Secrets;
 use db::pool::BEGIN_WAIT;

@@ -13,13 +13,15 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::{pushes, socket};
-use crate::frontends::{
-    frames::{self, Frame, Incoming},
-    hub::{Added, Connection},
-    mail,
-    outbox::{Close, Outbox},
+use crate::{
+    frontends::{
+        frames::{self, Frame, Incoming},
+        hub::{Added, Connection},
+        mail,
+        outbox::{Close, Outbox},
+    },
+    state::Ai,
 };
-use crate::turns::state::TurnState;
 use base::{
     error::{Code, Error, Result},
     json,
@@ -111,7 +113,7 @@ pub struct Connected {
 ///
 /// # Errors
 /// Why the connection is rejected.
-pub async fn connect(app: &Arc<TurnState>, upgrade: &Upgrade, frame: Incoming) -> Result<Connected, Refusal> {
+pub async fn connect(app: &Arc<Ai>, upgrade: &Upgrade, frame: Incoming) -> Result<Connected, Refusal> {
     let Connect { client_id, token, session_id, role, dice, player_id, channel, world_info, user_info } = read(frame)?;
     if client_id.trim().is_empty() || token.is_empty() {
         return Err(
@@ -145,7 +147,7 @@ fn read(frame: Incoming) -> Result<Connect, Refusal> {
 }
 
 /// The owner of the credential, if the credential may connect from this address and origin.
-async fn authenticate(app: &TurnState, upgrade: &Upgrade, token: &str) -> Result<Caller> {
+async fn authenticate(app: &Ai, upgrade: &Upgrade, token: &str) -> Result<Caller> {
     let Some(caller) = caller_of(app, token, upgrade.request.clone()).await? else {
         app.limits.check_failure(upgrade.peer).allowed("failed sign-ins")?;
         return Err(Error::new(Code::Unauthenticated, "The credential is unknown, expired or revoked."));
@@ -177,7 +179,7 @@ pub fn may_connect(caller: &Caller) -> Result<()> {
 /// Finds or opens the session and makes this its connection. The hub learns of the connection before the commit, so that a newer
 /// connection can find and replace it. The session's older connection stays until the commit: `join` locks the session until then.
 async fn join(
-    app: &Arc<TurnState>,
+    app: &Arc<Ai>,
     upgrade: &Upgrade,
     caller: &Caller,
     wish: &Wish,
@@ -198,23 +200,23 @@ async fn join(
         "client_id": session.client_id, "session_id": session.id, "campaign_id": campaign, "connection_id": connection.id,
         "role": session.role, "dice": session.dice, "player_id": session.player_id,
         "protocol_version": frames::PROTOCOL_VERSION, "server_time": frames::now(),
-        "ping_seconds": app.frontends.ping.as_secs(),
+        "ping_seconds": app.settings.frontends.ping.as_secs(),
         "limits": { "frame_bytes": frames::BYTES_MAX, "world_state_bytes": frames::MESSAGE_BYTES_MAX,
             "frames_per_minute": socket::FRAMES_PER_MINUTE },
         "message": "Connected",
     })));
-    let Added { first, replaced } = app.hub.add(&connection, app.frontends.connections_max)?;
+    let Added { first, replaced } = app.frontends.hub.add(&connection, app.settings.frontends.connections_max)?;
     if let Some(empty) = first {
         tokio::spawn(pushes::follow(app.clone(), connection.feed(), row.read("seq")?, empty));
     }
     let written = async {
-        mail::register(&tx, &connection, app.instance).await?;
+        mail::register(&tx, &connection, app.frontends.instance).await?;
         tx.commit().await
     };
     match written.await {
-        Ok(()) => app.hub.keep(&connection, replaced.as_deref()),
+        Ok(()) => app.frontends.hub.keep(&connection, replaced.as_deref()),
         Err(error) => {
-            app.hub.take_back(&connection, replaced);
+            app.frontends.hub.take_back(&connection, replaced);
             return Err(error);
         }
     }

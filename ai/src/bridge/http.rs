@@ -3,8 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 
 use super::{connect::Upgrade, socket};
-use crate::frontends::frames::MESSAGE_BYTES_MAX;
-use crate::turns::state::TurnState;
+use crate::{frontends::frames::MESSAGE_BYTES_MAX, state::Ai};
 use base::{
     error::{Code, Error, Problem, Result},
     request_id::RequestId,
@@ -18,13 +17,13 @@ use base::{
     responses((status = 101, description = "The connection is a WebSocket; docs/bridge.md describes its frames"),
         (status = "default", body = Problem)))]
 pub async fn bridge(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     request: HttpRequest,
     path: web::Path<String>,
     body: web::Payload,
 ) -> Result<HttpResponse> {
     let peer = app.client(&request);
-    let place = app.hub.admit(peer)?;
+    let place = app.frontends.hub.admit(peer)?;
     let (response, session, stream) = actix_ws::handle(&request, body).map_err(|e| {
         Error::new(Code::BadRequest, format!("This address is a WebSocket; connect with a WebSocket client ({e})."))
     })?;

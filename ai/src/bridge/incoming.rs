@@ -7,13 +7,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{socket::FRAMES_PER_MINUTE, turns};
-use crate::frontends::{
-    ask::{Asked, Failure},
-    frames::{self, Frame, Incoming, Unreadable},
-    hub::Connection,
-    outbox::Close,
+use crate::{
+    frontends::{
+        ask::{Asked, Failure},
+        frames::{self, Frame, Incoming, Unreadable},
+        hub::Connection,
+        outbox::Close,
+    },
+    state::Ai,
 };
-use crate::turns::state::TurnState;
 use base::{
     error::{Code, Error, Result},
     metrics,
@@ -27,7 +29,7 @@ use world::sessions::events::{self, EventInput, EventResult};
 /// # Errors
 /// What is wrong with the message.
 pub async fn take(
-    app: &Arc<TurnState>,
+    app: &Arc<Ai>,
     connection: &Arc<Connection>,
     text: &str,
     mut admits: impl FnMut() -> bool,
@@ -66,7 +68,7 @@ fn is_awaited(connection: &Connection, frame: &Incoming) -> bool {
     }
 }
 
-async fn handle(app: &Arc<TurnState>, connection: &Arc<Connection>, frame: Incoming) -> Result<()> {
+async fn handle(app: &Arc<Ai>, connection: &Arc<Connection>, frame: Incoming) -> Result<()> {
     if !app.keys.is_live(&connection.caller()).await? {
         connection.outbox.close(Close::Unauthenticated);
         return Err(Error::new(Code::Unauthenticated, "The credential has expired or was revoked."));
@@ -131,7 +133,7 @@ fn refuse(connection: &Connection, frame: &Incoming) {
 }
 
 /// Stores one event.
-async fn event(app: &TurnState, connection: &Connection, kind: &str, data: Value) -> Result<Vec<EventResult>> {
+async fn event(app: &Ai, connection: &Connection, kind: &str, data: Value) -> Result<Vec<EventResult>> {
     let caller = connection.caller();
     app.limits.check(&caller.tenant, Class::Requests).allowed("requests")?;
     let events = [EventInput { kind: kind.to_owned(), data }];

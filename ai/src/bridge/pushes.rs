@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::frontends::{frames::Frame, hub::Connection, outbox::Close};
 use crate::{
+    frontends::{frames::Frame, hub::Connection, outbox::Close},
     reactions::replies::{self, ReplyView},
-    turns::state::TurnState,
+    state::Ai,
 };
 use base::{error::Result, stored::Columns};
 use db::{feeds::Feed, tenancy::TenantTx};
@@ -41,7 +41,7 @@ const SHOWN: &[&str] = &[
 ];
 
 /// Follows a campaign from `after` on, until its last frontend has left.
-pub async fn follow(app: Arc<TurnState>, feed: Feed, after: i64, empty: CancellationToken) {
+pub async fn follow(app: Arc<Ai>, feed: Feed, after: i64, empty: CancellationToken) {
     let changes = match app.feeds.watch(feed) {
         Ok(changes) => changes,
         Err(error) => {
@@ -55,7 +55,7 @@ pub async fn follow(app: Arc<TurnState>, feed: Feed, after: i64, empty: Cancella
     }
 }
 
-async fn tell_all(app: &TurnState, feed: Feed, mut after: i64, mut changes: watch::Receiver<i64>) {
+async fn tell_all(app: &Ai, feed: Feed, mut after: i64, mut changes: watch::Receiver<i64>) {
     loop {
         let end = *changes.borrow_and_update();
         while after < end {
@@ -77,8 +77,8 @@ async fn tell_all(app: &TurnState, feed: Feed, mut after: i64, mut changes: watc
 }
 
 /// Sends what is new. Returns how far it got.
-async fn tell(app: &TurnState, feed: Feed, after: i64, end: i64) -> Result<i64> {
-    let room = app.hub.room(feed);
+async fn tell(app: &Ai, feed: Feed, after: i64, end: i64) -> Result<i64> {
+    let room = app.frontends.hub.room(feed);
     let players: BTreeSet<Uuid> = room.iter().filter_map(|c| c.reader().player).collect();
     let rows = read(app, feed, (after, end), &players).await?;
     for row in &rows {
@@ -115,7 +115,7 @@ async fn tell(app: &TurnState, feed: Feed, after: i64, end: i64) -> Result<i64> 
 }
 
 /// Tells frontends that an NPC or owner has something to say to a player, if the player can hear it now.
-async fn announce_one(app: &TurnState, room: &[Arc<Connection>], (campaign, reply): (Uuid, Uuid)) -> Result<()> {
+async fn announce_one(app: &Ai, room: &[Arc<Connection>], (campaign, reply): (Uuid, Uuid)) -> Result<()> {
     let Some(connection) = room.first() else { return Ok(()) };
     let reply = replies::one(app, &connection.caller(), campaign, reply).await?;
     reply.iter().for_each(|reply| send_reply(room, reply));
@@ -123,7 +123,7 @@ async fn announce_one(app: &TurnState, room: &[Arc<Connection>], (campaign, repl
 }
 
 /// Tells frontends what waits for a player at the location to which the character has come.
-async fn announce_waiting(app: &TurnState, room: &[Arc<Connection>], (campaign, player): (Uuid, Uuid)) -> Result<()> {
+async fn announce_waiting(app: &Ai, room: &[Arc<Connection>], (campaign, player): (Uuid, Uuid)) -> Result<()> {
     let Some(connection) = room.first() else { return Ok(()) };
     let waiting = replies::peek(app, &connection.caller(), campaign, player).await?;
     waiting.iter().for_each(|reply| send_reply(room, reply));
@@ -134,7 +134,7 @@ async fn announce_waiting(app: &TurnState, room: &[Arc<Connection>], (campaign, 
 ///
 /// # Errors
 /// Database errors.
-pub async fn welcome(app: &TurnState, connection: &Arc<Connection>) -> Result<()> {
+pub async fn welcome(app: &Ai, connection: &Arc<Connection>) -> Result<()> {
     let Some(player) = connection.session.player else { return Ok(()) };
     announce_waiting(app, std::slice::from_ref(connection), (connection.session.campaign, player)).await
 }
@@ -168,7 +168,7 @@ fn close(connection: &Connection, row: &PgRow) -> Result<()> {
 
 /// Reads new and deleted messages, each with who may read it; deleted and changed sessions; and whether the campaign was deleted.
 /// One statement.
-async fn read(app: &TurnState, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>) -> Result<Vec<PgRow>> {
+async fn read(app: &Ai, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>) -> Result<Vec<PgRow>> {
     let field = |name: &str| match name {
         "whisper_to" => "n.message -> 'whisper_to'".to_owned(),
         name => format!("(n.message ->> '{name}')"),

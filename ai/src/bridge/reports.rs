@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use world::playing;
 
-use crate::frontends::{state::FrontendState, world_changes};
+use crate::{frontends::world_changes, state::Ai};
 use base::error::{Error, Problem, Result};
 use db::tenancy::TenantTx;
 use edge::{
@@ -48,7 +48,7 @@ pub struct EventsTaken {
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = EventsTaken), (status = "default", body = Problem)))]
 pub async fn post_events(
-    app: web::Data<FrontendState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<EventsInput>,
@@ -77,7 +77,7 @@ pub async fn post_events(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = WorldState), (status = "default", body = Problem)))]
 pub async fn put_world_state(
-    app: web::Data<FrontendState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<Value>,
@@ -95,14 +95,14 @@ pub async fn put_world_state(
 }
 
 /// Tells the session's frontend that somebody else stored a world state. The state stays stored even if this fails.
-async fn tell(app: &FrontendState, caller: &Caller, (campaign, session): &(String, Uuid), world: WorldState) {
+async fn tell(app: &Ai, caller: &Caller, (campaign, session): &(String, Uuid), world: WorldState) {
     let told = async {
         let session = {
             let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
             let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
             playing::playing(&tx, campaign, *session).await?
         };
-        world_changes::world_changed(app, &caller.actor(), &session, world).await
+        world_changes::world_changed(&app.frontends, &caller.actor(), &session, world).await
     };
     if let Err(error) = told.await {
         tracing::warn!(%error, "could not tell a frontend about its new world state");

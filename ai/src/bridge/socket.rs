@@ -13,13 +13,15 @@ use super::{
     connect::{Connected, Refusal, Upgrade, connect, may_connect},
     incoming, pushes,
 };
-use crate::frontends::{
-    frames::{Frame, Incoming},
-    hub::{Connection, Unknown},
-    mail,
-    outbox::Close,
+use crate::{
+    frontends::{
+        frames::{Frame, Incoming},
+        hub::{Connection, Unknown},
+        mail,
+        outbox::Close,
+    },
+    state::Ai,
 };
-use crate::turns::state::TurnState;
 use base::{
     error::{Code, Error, Result},
     metrics,
@@ -45,7 +47,7 @@ const ERRORS_PER_MINUTE: u32 = 30;
 
 /// Runs a connection to its end.
 pub async fn run(
-    app: Arc<TurnState>,
+    app: Arc<Ai>,
     place: Unknown,
     upgrade: Upgrade,
     session: actix_ws::Session,
@@ -86,8 +88,8 @@ pub async fn run(
         tracing::warn!(%error, "could not tell a frontend which replies wait");
     }
     read(&app, &connection, &mut stream, pongs).await;
-    app.hub.remove(&connection);
-    if let Err(error) = Box::pin(mail::unregister(&app, &connection)).await {
+    app.frontends.hub.remove(&connection);
+    if let Err(error) = Box::pin(mail::unregister(&app.frontends, &connection)).await {
         tracing::warn!(%error, "could not store that a frontend left");
     }
     linger(&mut stream).await;
@@ -155,7 +157,7 @@ async fn linger(stream: &mut AggregatedMessageStream) {
 
 /// Handles frames as they come, until the connection ends.
 async fn read(
-    app: &Arc<TurnState>,
+    app: &Arc<Ai>,
     connection: &Arc<Connection>,
     stream: &mut AggregatedMessageStream,
     mut pongs: actix_ws::Session,
@@ -236,7 +238,7 @@ impl Bucket {
 
 /// Writes queued frames, sends pings, and checks for silence and the credential until the connection ends; then sends the reason.
 async fn write(
-    app: Arc<TurnState>,
+    app: Arc<Ai>,
     connection: Arc<Connection>,
     credential: String,
     request: RequestId,
@@ -244,7 +246,7 @@ async fn write(
     mut queue: mpsc::Receiver<Frame>,
 ) {
     let outbox = &connection.outbox;
-    let ping = app.frontends.ping;
+    let ping = app.settings.frontends.ping;
     let (mut beats, mut looks) = (interval(ping), interval(LOOK_AGAIN.min(ping)));
     for every in [&mut beats, &mut looks] {
         every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -293,7 +295,7 @@ async fn put(session: &mut actix_ws::Session, connection: &Connection, frame: Fr
 }
 
 /// Ends the connection if its credential was revoked, expired or restricted.
-async fn look_again(app: &TurnState, connection: &Connection, credential: &str, request: &RequestId) {
+async fn look_again(app: &Ai, connection: &Connection, credential: &str, request: &RequestId) {
     let (error, close) = match caller_of(app, credential, request.clone()).await {
         Ok(Some(caller)) => match may_connect(&caller) {
             Ok(()) => return connection.renew(caller),

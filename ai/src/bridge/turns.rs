@@ -7,15 +7,18 @@ use std::sync::Arc;
 use actix_web::web;
 use serde_json::{Value, json};
 
-use crate::frontends::{
-    frames::{Frame, Incoming},
-    hub::Connection,
-};
-use crate::turns::{
-    events::{Heard, Listener},
-    gm::{self, GmJob, http::GmTurnInput},
-    start::{Asker, Started, start},
-    state::TurnState,
+use crate::{
+    frontends::{
+        frames::{Frame, Incoming},
+        hub::Connection,
+    },
+    state::Ai,
+    turns::{
+        events::{Heard, Listener},
+        gm::{self, GmJob, http::GmTurnInput},
+        running::Asker,
+        start::{Started, start},
+    },
 };
 use base::error::{Code, Error, Result};
 use edge::{
@@ -27,7 +30,7 @@ use edge::{
 ///
 /// # Errors
 /// What is wrong with the request, `forbidden` without the scope `gm`, `rate_limited`.
-pub fn request(app: &Arc<TurnState>, connection: &Arc<Connection>, frame: &Incoming) -> Result<()> {
+pub fn request(app: &Arc<Ai>, connection: &Arc<Connection>, frame: &Incoming) -> Result<()> {
     let app = web::Data::from(app.clone());
     let caller = connection.caller();
     let started = begin(&app, &caller, connection, frame)?;
@@ -40,7 +43,7 @@ pub fn request(app: &Arc<TurnState>, connection: &Arc<Connection>, frame: &Incom
     Ok(())
 }
 
-fn begin(app: &web::Data<TurnState>, caller: &Caller, connection: &Connection, frame: &Incoming) -> Result<Started> {
+fn begin(app: &web::Data<Ai>, caller: &Caller, connection: &Connection, frame: &Incoming) -> Result<Started> {
     if caller.is_player() {
         return Err(Error::new(Code::Forbidden, "A player's token may not start a session's turn."));
     }
@@ -54,14 +57,13 @@ fn begin(app: &web::Data<TurnState>, caller: &Caller, connection: &Connection, f
     let input = read().map_err(|error| error.below("/data"))?;
     let session = &connection.session;
     let job: GmJob = input.job(session.campaign.to_string(), session.id, None);
-    let run =
-        async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| gm::run(&app, &caller, &job, &asker).await;
+    let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| gm::run(&app, &caller, &job, &asker).await;
     start(app, caller, true, run)
 }
 
 /// Sends the turn's events as fast as the frontend reads them.
 async fn tell(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     connection: &Connection,
     id: Option<&str>,

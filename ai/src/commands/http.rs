@@ -11,9 +11,12 @@ use super::{
     REGISTRY, Visibility,
     service::{CommandRequest, give},
 };
-use crate::turns::{
-    start::{Asker, Wish, respond},
-    state::TurnState,
+use crate::{
+    state::Ai,
+    turns::{
+        running::Asker,
+        start::{Wish, respond},
+    },
 };
 use base::error::{Error, Problem, Result};
 use db::tenancy::TenantTx;
@@ -97,7 +100,7 @@ struct CommandDefinition {
 #[utoipa::path(get, path = "/v1/campaigns/{c}/commands",
     tag = "commands", operation_id = "list_commands", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = CommandCatalogue), (status = "default", body = Problem)))]
-pub async fn list(app: web::Data<TurnState>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+pub async fn list(app: web::Data<Ai>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let items: Vec<_> =
@@ -111,7 +114,7 @@ pub async fn list(app: web::Data<TurnState>, caller: Caller, path: web::Path<Str
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "The command's name")),
     responses((status = 200, body = CommandView), (status = "default", body = Problem)))]
 pub async fn command(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<CommandInput>,
@@ -134,7 +137,7 @@ pub async fn command(
     // Report invalid arguments before anything counts as a turn.
     command.allowed(&caller)?;
     let key = wanted.key.clone();
-    let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
+    let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
         give(&app, &caller, command, &wanted, &asker).await
     };
     respond(app, caller, &campaign, Wish::Whole, key, run).await

@@ -33,7 +33,10 @@ use uuid::Uuid;
 
 use crate::{
     tools::{self, ActorKind, Schemas, Tool, ToolCx, Work},
-    turns::{CallStatus, ToolCall, rules::fight},
+    turns::{
+        rules::fight,
+        view::{CallStatus, ToolCall},
+    },
 };
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;

@@ -4,14 +4,14 @@ use uuid::Uuid;
 
 use super::{Command, CommandCx, CommandOutcome, deed, http::CommandView};
 use crate::{
+    state::Ai,
     tools::Work,
     turns::{
         rules::{
             self, AsCommand, RulesJob,
             settled::{Settled, keep},
         },
-        start::Asker,
-        state::TurnState,
+        running::Asker,
     },
 };
 use base::{
@@ -51,7 +51,7 @@ pub struct CommandRequest {
 /// # Errors
 /// `forbidden`, `not_found`, `validation_failed` with pointers below `/arguments`; the errors of a rules turn.
 pub async fn give(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     command: &Command,
     wanted: &CommandRequest,
@@ -81,7 +81,7 @@ pub fn counted(command: &Command, origin: &str, is_ok: bool) {
 }
 
 /// Reports a command that was a turn. Such a turn's answer has neither the campaign's id nor the player's.
-async fn report_turn(app: &TurnState, caller: &Caller, command: &Command, wanted: &CommandRequest) {
+async fn report_turn(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandRequest) {
     let found = async {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         let campaign = campaign_id(&tx, caller, &Ref::parse(&wanted.campaign)).await?;
@@ -94,7 +94,7 @@ async fn report_turn(app: &TurnState, caller: &Caller, command: &Command, wanted
     }
 }
 
-async fn by_turn(app: &TurnState, caller: &Caller, wanted: &CommandRequest, asker: &Asker) -> Result<Reply> {
+async fn by_turn(app: &Ai, caller: &Caller, wanted: &CommandRequest, asker: &Asker) -> Result<Reply> {
     let job = RulesJob {
         campaign: wanted.campaign.clone(),
         player: wanted.player.clone(),
@@ -108,7 +108,7 @@ async fn by_turn(app: &TurnState, caller: &Caller, wanted: &CommandRequest, aske
     rules::run(app, caller, &job, asker).await
 }
 
-async fn at_once(app: &TurnState, caller: &Caller, command: &Command, wanted: &CommandRequest) -> Result<Reply> {
+async fn at_once(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandRequest) -> Result<Reply> {
     let turn = command.decides.then(Uuid::now_v7);
     let actor = match turn {
         Some(turn) => caller.actor().in_turn(turn, Origin::Turn),
@@ -155,7 +155,7 @@ pub fn action_report(player: Uuid, command: &Command, arguments: &serde_json::Va
 
 /// Reports a command that has ended, if the campaign's settings say so. If the report fails, the command's effects
 /// stay.
-pub async fn report_after(app: &TurnState, caller: &Caller, campaign: Uuid, seen: &ActionReport) {
+pub async fn report_after(app: &Ai, caller: &Caller, campaign: Uuid, seen: &ActionReport) {
     let reported = tenancy::write(&app.pool, caller.actor(), async |tx| {
         report::report_own(tx, campaign, seen, Source::Command).await
     });

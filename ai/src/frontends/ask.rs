@@ -12,8 +12,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::connected::Frontends;
 use super::{frames::Frame, hub::Connection, mail};
-use crate::frontends::state::FrontendState;
 use base::{
     error::{Code, Error, Result},
     metrics,
@@ -50,9 +50,9 @@ impl Asked {
 
     /// How long the frontend may take to answer.
     #[must_use]
-    pub fn patience(self, app: &FrontendState) -> Duration {
+    pub fn patience(self, app: &Frontends) -> Duration {
         match self {
-            Asked::ExecuteRoll => app.frontends.roll_timeout,
+            Asked::ExecuteRoll => app.settings.roll_timeout,
             Asked::CombatStateRefresh => REFRESH_PATIENCE,
         }
     }
@@ -123,7 +123,7 @@ pub enum Heard {
 /// # Errors
 /// Database errors.
 pub async fn before(
-    app: &FrontendState,
+    app: &Frontends,
     actor: &Actor,
     session: &Playing,
     question: Option<Question>,
@@ -229,11 +229,11 @@ impl Frontend {
     ///
     /// # Errors
     /// Database errors.
-    pub async fn of(app: &FrontendState, tenant: Uuid, session: &Playing) -> Result<Self> {
+    pub async fn of(app: &Frontends, tenant: Uuid, session: &Playing) -> Result<Self> {
         if let Some(here) = app.hub.find(tenant, session.campaign, session.id) {
             return Ok(Self::Here(here));
         }
-        let tx = TenantTx::read(&app.pool, tenant).await?;
+        let tx = TenantTx::read(&app.edge.pool, tenant).await?;
         mail::find(&tx, session.id, app.instance).await
     }
 
@@ -241,19 +241,13 @@ impl Frontend {
     ///
     /// # Errors
     /// Database errors. A failure of the frontend is not an error here.
-    pub async fn ask(
-        &self,
-        app: &FrontendState,
-        actor: &Actor,
-        session: &Playing,
-        question: &Question,
-    ) -> Result<Heard> {
+    pub async fn ask(&self, app: &Frontends, actor: &Actor, session: &Playing, question: &Question) -> Result<Heard> {
         let Question { asked, data } = question;
         if let Self::Nowhere { left } = self {
             return Ok(Heard::Nobody { left: *left });
         }
         if *asked == Asked::CombatStateRefresh {
-            let tx = TenantTx::read(&app.pool, actor.tenant).await?;
+            let tx = TenantTx::read(&app.edge.pool, actor.tenant).await?;
             if !combat::is_told_of(&tx, session.id).await? {
                 return Ok(Heard::Idle);
             }

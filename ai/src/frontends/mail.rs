@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tokio::{sync::oneshot, time::timeout};
 use uuid::Uuid;
 
+use super::connected::Frontends;
 use super::{
     ask::{Answer, Asked, Failure, Frontend},
     hub::{Connection, Hub},
 };
-use crate::frontends::state::FrontendState;
 use base::{
     error::{Error, Result},
     stored::{self, Columns},
@@ -61,10 +61,10 @@ pub async fn register(tx: &TenantTx, connection: &Connection, instance: i64) -> 
 ///
 /// # Errors
 /// Database errors.
-pub async fn unregister(app: &FrontendState, connection: &Connection) -> Result<()> {
+pub async fn unregister(app: &Frontends, connection: &Connection) -> Result<()> {
     let statement = "UPDATE bridge_connection SET left_at = now() \
          WHERE tenant_id = $1 AND session_id = $2 AND connection_id = $3 AND left_at IS NULL";
-    tenancy::execute_lazily(&app.pool, &Actor::system(connection.tenant), statement, |q| {
+    tenancy::execute_lazily(&app.edge.pool, &Actor::system(connection.tenant), statement, |q| {
         q.bind(connection.session.id).bind(connection.id)
     })
     .await
@@ -104,11 +104,11 @@ struct Letter<'a> {
     data: &'a Value,
 }
 
-async fn put(app: &FrontendState, actor: &Actor, letter: &Letter<'_>) -> Result<()> {
+async fn put(app: &Frontends, actor: &Actor, letter: &Letter<'_>) -> Result<()> {
     let statement = "WITH put AS (INSERT INTO bridge_mail (tenant_id, id, campaign_id, session_id, connection_id, asker, instance, kind, data) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING instance) \
          SELECT pg_notify($10, instance::text) FROM put";
-    tenancy::execute_lazily(&app.pool, actor, statement, |q| {
+    tenancy::execute_lazily(&app.edge.pool, actor, statement, |q| {
         q.bind(letter.id)
             .bind(letter.session.campaign)
             .bind(letter.session.id)
@@ -136,7 +136,7 @@ impl Drop for Awaited<'_> {
 /// # Errors
 /// Database errors. The inner error says why there is no answer.
 pub async fn ask(
-    app: &FrontendState,
+    app: &Frontends,
     actor: &Actor,
     session: &Playing,
     to: (i64, Uuid),
@@ -160,7 +160,7 @@ pub async fn ask(
 ///
 /// # Errors
 /// Database errors.
-pub async fn tell(app: &FrontendState, actor: &Actor, session: &Playing, to: (i64, Uuid), world: &Value) -> Result<()> {
+pub async fn tell(app: &Frontends, actor: &Actor, session: &Playing, to: (i64, Uuid), world: &Value) -> Result<()> {
     put(app, actor, &Letter { id: Uuid::now_v7(), session, to, kind: WORLD_STATE, data: world }).await
 }
 
@@ -179,10 +179,10 @@ pub struct Mail {
 ///
 /// # Errors
 /// Database errors.
-pub async fn take(app: &FrontendState) -> Result<Vec<Mail>> {
+pub async fn take(app: &Frontends) -> Result<Vec<Mail>> {
     let rows = sqlx::query("SELECT * FROM bridge_take($1, 200)")
         .bind(app.instance)
-        .fetch_all(&mut *app.pool.acquire().await?)
+        .fetch_all(&mut *app.edge.pool.acquire().await?)
         .await?;
     Ok(stored::each(&rows, |row| {
         Ok(Mail {
@@ -201,14 +201,14 @@ pub async fn take(app: &FrontendState) -> Result<Vec<Mail>> {
 ///
 /// # Errors
 /// Database errors.
-pub async fn reply(app: &FrontendState, mail: &Mail, answer: &Answer) -> Result<()> {
+pub async fn reply(app: &Frontends, mail: &Mail, answer: &Answer) -> Result<()> {
     let answer = match answer {
         Ok(value) => json!({ "told": value }),
         Err(failure) => json!({ "failed": failure }),
     };
     let statement = "WITH put AS (UPDATE bridge_mail SET reply = $3 WHERE tenant_id = $1 AND id = $2 RETURNING asker) \
          SELECT pg_notify($4, asker::text) FROM put";
-    tenancy::execute_lazily(&app.pool, &Actor::system(mail.tenant), statement, |q| {
+    tenancy::execute_lazily(&app.edge.pool, &Actor::system(mail.tenant), statement, |q| {
         q.bind(mail.id).bind(&answer).bind(CHANNEL)
     })
     .await
@@ -218,7 +218,7 @@ pub async fn reply(app: &FrontendState, mail: &Mail, answer: &Answer) -> Result<
 ///
 /// # Errors
 /// Database errors.
-pub async fn fetch_replies(app: &FrontendState) -> Result<()> {
+pub async fn fetch_replies(app: &Frontends) -> Result<()> {
     let (questions, tenants): (Vec<Uuid>, Vec<Uuid>) = {
         let awaited = app.hub.awaited.lock().unwrap_or_else(PoisonError::into_inner);
         awaited.iter().map(|(id, (tenant, _))| (*id, *tenant)).unzip()
@@ -230,7 +230,7 @@ pub async fn fetch_replies(app: &FrontendState) -> Result<()> {
         .bind(app.instance)
         .bind(&tenants)
         .bind(&questions)
-        .fetch_all(&mut *app.pool.acquire().await?)
+        .fetch_all(&mut *app.edge.pool.acquire().await?)
         .await?;
     for row in rows {
         let reply: Option<Value> = row.read("reply")?;
@@ -250,7 +250,7 @@ pub async fn fetch_replies(app: &FrontendState) -> Result<()> {
 ///
 /// # Errors
 /// Database errors.
-pub async fn renew_connections(app: &FrontendState) -> Result<Vec<Uuid>> {
+pub async fn renew_connections(app: &Frontends) -> Result<Vec<Uuid>> {
     let own = app.hub.ids();
     if own.is_empty() {
         return Ok(own);
@@ -258,7 +258,7 @@ pub async fn renew_connections(app: &FrontendState) -> Result<Vec<Uuid>> {
     let rows = sqlx::query("SELECT * FROM bridge_seen($1, $2) AS id")
         .bind(app.instance)
         .bind(&own)
-        .fetch_all(&mut *app.pool.acquire().await?)
+        .fetch_all(&mut *app.edge.pool.acquire().await?)
         .await?;
     rows.iter().map(|row| row.read("id")).collect()
 }
@@ -267,7 +267,7 @@ pub async fn renew_connections(app: &FrontendState) -> Result<Vec<Uuid>> {
 ///
 /// # Errors
 /// Database errors.
-pub async fn prune(app: &FrontendState) -> Result<()> {
-    sqlx::query("SELECT prune_bridge()").execute(&mut *app.pool.acquire().await?).await.map_err(Error::from)?;
+pub async fn prune(app: &Frontends) -> Result<()> {
+    sqlx::query("SELECT prune_bridge()").execute(&mut *app.edge.pool.acquire().await?).await.map_err(Error::from)?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Frontends: the programs that people play with, each connected for one session.
 //!
 //! - [`frames`] defines the shape of frames, [`outbox`] queues what is to be sent.
-//! - [`hub`] knows the connections of this server. [`ask`] asks one of them, or one of another server through [`mail`].
+//! - [`hub`] knows the connections of this server; [`connected`] holds it with its limits. [`ask`] asks one of them, or one of another server through [`mail`].
 //! - [`post`] fetches the mail. [`world_changes`] tells a frontend that somebody else changed its world state.
 //!
 //! `bridge` opens these connections and handles what comes over them. A session has one connection, the newest. A reply
@@ -9,12 +9,12 @@
 //! Nothing here holds a transaction while it waits for a frontend.
 
 pub mod ask;
+pub mod connected;
 pub mod frames;
 pub mod hub;
 pub mod mail;
 pub mod outbox;
 pub mod post;
-pub mod state;
 pub mod world_changes;
 
 pub use ask::{Asked, Frontend, Heard, Question, before};

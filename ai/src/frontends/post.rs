@@ -7,13 +7,13 @@ use sqlx::{Executor, postgres::PgListener};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
+use super::connected::Frontends;
 use super::{
     ask::{Asked, Failure},
     frames::Frame,
     mail::{self, CHANNEL, Mail, WORLD_STATE},
     outbox::Close,
 };
-use crate::frontends::state::FrontendState;
 use base::error::Result;
 use db::link::{CONNECT_LIMIT, silent};
 
@@ -26,10 +26,10 @@ const QUIET_MAX: Duration = Duration::from_secs(4);
 const SIGN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Listens for notifications for ever. `url` is the database's.
-pub async fn listen(app: Arc<FrontendState>, url: String) {
+pub async fn listen(app: Arc<Frontends>, url: String) {
     app.hub.used.cancelled().await;
     let mut wait = RECONNECT_FIRST;
-    while !app.is_stopping() {
+    while !app.edge.is_stopping() {
         match hear(&app, &url).await {
             Ok(()) => wait = RECONNECT_FIRST,
             Err(error) => {
@@ -43,7 +43,7 @@ pub async fn listen(app: Arc<FrontendState>, url: String) {
 }
 
 /// Listens until the connection is lost.
-async fn hear(app: &FrontendState, url: &str) -> sqlx::Result<()> {
+async fn hear(app: &Frontends, url: &str) -> sqlx::Result<()> {
     let connected = timeout(CONNECT_LIMIT, async {
         let mut listener = PgListener::connect(url).await?;
         listener.listen(CHANNEL).await?;
@@ -75,8 +75,8 @@ async fn hear(app: &FrontendState, url: &str) -> sqlx::Result<()> {
 }
 
 /// Fetches mail and renews this server's connections, for ever.
-pub async fn fetch(app: Arc<FrontendState>) {
-    let beat = app.frontends.ping;
+pub async fn fetch(app: Arc<Frontends>) {
+    let beat = app.settings.ping;
     let mut next_beat = Instant::now() + beat;
     loop {
         let awaits = !app.hub.awaited.lock().is_ok_and(|awaited| awaited.is_empty());
@@ -97,7 +97,7 @@ pub async fn fetch(app: Arc<FrontendState>) {
     }
 }
 
-async fn once(app: &Arc<FrontendState>, beats: bool) -> Result<()> {
+async fn once(app: &Arc<Frontends>, beats: bool) -> Result<()> {
     mail::fetch_replies(app).await?;
     if app.hub.ids().is_empty() {
         return Ok(());
@@ -112,7 +112,7 @@ async fn once(app: &Arc<FrontendState>, beats: bool) -> Result<()> {
 }
 
 /// Passes a piece of mail on to its connection. A question is answered once the frontend has answered.
-fn deliver(app: &Arc<FrontendState>, mail: Mail) {
+fn deliver(app: &Arc<Frontends>, mail: Mail) {
     let found = app.hub.find(mail.tenant, mail.campaign, mail.session).filter(|c| c.id == mail.connection);
     if mail.kind == WORLD_STATE {
         if let Some(connection) = found {

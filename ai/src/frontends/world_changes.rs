@@ -2,8 +2,8 @@
 
 use entity::session::Role;
 
+use super::connected::Frontends;
 use super::{ask::Frontend, frames::Frame, mail};
-use crate::frontends::state::FrontendState;
 use base::error::{Error, Result};
 use db::tenancy::Actor;
 use world::{playing::Playing, sessions::world_state::WorldState};
@@ -12,7 +12,7 @@ use world::{playing::Playing, sessions::world_state::WorldState};
 ///
 /// # Errors
 /// Database errors.
-pub async fn world_changed(app: &FrontendState, actor: &Actor, session: &Playing, mut world: WorldState) -> Result<()> {
+pub async fn world_changed(app: &Frontends, actor: &Actor, session: &Playing, mut world: WorldState) -> Result<()> {
     let frontend = Frontend::of(app, actor.tenant, session).await?;
     if matches!(frontend, Frontend::Nowhere { .. }) {
         return Ok(());

@@ -10,20 +10,20 @@ use super::{
     answer::{ActView, Outcome, PlanView, options, refusal},
     gates::{self, Allowed, Refused, Stage},
     is_refusal,
+    memory::Scene,
     open::{self, Begun},
     prompt,
     request::{ActRequest, may},
-    scene::Scene,
 };
 use crate::{
     commands::Command,
-    planner::state::PlannerState,
+    state::Ai,
     tools::Rest,
     turns::{
-        Status, Trace, TurnView,
-        start::Asker,
+        running::Asker,
         store::{self, Ended, NewTurn},
         talk::{Talk, body_and_record},
+        view::{Status, Trace, TurnView},
     },
 };
 use base::{
@@ -47,7 +47,7 @@ use world::messages::service::NewMessage;
 /// # Errors
 /// The errors of [`may`]; `rate_limited`; `not_found`, `forbidden`, `validation_failed` for the request's references;
 /// `idempotency_in_flight`, `idempotency_key_reused`; `conflict` if the turn was cancelled.
-pub async fn act(app: &PlannerState, caller: &Caller, wanted: &ActRequest, asker: &Asker) -> Result<Reply> {
+pub async fn act(app: &Ai, caller: &Caller, wanted: &ActRequest, asker: &Asker) -> Result<Reply> {
     let started = Instant::now();
     may(app, caller, &wanted.text)?;
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
@@ -85,7 +85,7 @@ pub async fn act(app: &PlannerState, caller: &Caller, wanted: &ActRequest, asker
 
 /// A text in progress. `ask` gets its plan, `dispatch` runs its command.
 pub(super) struct Acting<'a> {
-    pub(super) app: &'a PlannerState,
+    pub(super) app: &'a Ai,
     models: &'a TenantModels,
     pub(super) talk: Talk<'a>,
     pub(super) wanted: &'a ActRequest,

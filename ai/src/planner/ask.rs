@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::json;
 
 use super::{
-    Key, Missing,
+    Missing,
     act::Acting,
     gates::Allowed,
+    memory::{Key, Scene},
     plan::{self, Plan},
     prompt,
-    scene::Scene,
 };
-use crate::turns::{LlmCall, ask, talk::Talk};
+use crate::turns::{ask, talk::Talk, view::LlmCall};
 use base::metrics;
 use edge::tenants::tasks::Task;
 use llm::{ChatRequest, Completion};
@@ -62,7 +62,7 @@ impl Acting<'_> {
         let messages = prompt::messages(allowed, &self.words);
         let request = ChatRequest { prefix: &messages, ..ChatRequest::default() };
         let answer =
-            ask::ask_within(app, Task::Plan, choice, &request, &asker.cancel, self.app.planner_settings.timeout).await;
+            ask::ask_within(app, Task::Plan, choice, &request, &asker.cancel, self.app.settings.planner.timeout).await;
         if asker.cancel.is_cancelled() {
             return Err(Missing::Abandoned);
         }

@@ -5,7 +5,7 @@ use super::{
     act::Acting,
     answer::{ActView, Outcome, PlanView},
     gates::FailedPredicate,
-    scene::Scene,
+    memory::Scene,
 };
 use crate::{
     commands::{

@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::Reason;
 use crate::{
     commands::{Command, REGISTRY},
+    state::Ai,
     tools::as_meant,
-    turns::state::TurnState,
 };
 use base::{
     error::{Code, Error, Result},
@@ -137,7 +137,7 @@ impl From<Vec<FailedPredicate>> for Refused {
 /// The acting character and the campaign, in which the plan's names are looked up.
 #[derive(Clone, Copy)]
 pub struct Stage<'a> {
-    pub app: &'a TurnState,
+    pub app: &'a Ai,
     pub tenant: Uuid,
     pub campaign: Uuid,
     pub player: Uuid,

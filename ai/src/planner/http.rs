@@ -11,8 +11,11 @@ use super::{
     request::{ActRequest, may},
 };
 use crate::{
-    planner::state::PlannerState,
-    turns::start::{Asker, TurnStarted, Wish, respond},
+    state::Ai,
+    turns::{
+        running::Asker,
+        start::{TurnStarted, Wish, respond},
+    },
 };
 use base::error::{Problem, Result};
 use edge::{
@@ -54,7 +57,7 @@ pub struct ActInput {
     responses((status = 200, description = "The outcome, or with `stream` the turn's events as they come", content((ActView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 pub async fn act_as(
-    app: web::Data<PlannerState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<String>,
@@ -74,7 +77,7 @@ pub async fn act_as(
         key: body.idempotency.clone(),
     };
     let (campaign, key) = (wanted.campaign.clone(), wanted.key.clone());
-    let turns = app.turn();
+    let turns = app.clone();
     let run = async move |_, caller: Caller, asker: Asker| act(&app, &caller, &wanted, &asker).await;
     respond(turns, caller, &campaign, wish, key, run).await
 }

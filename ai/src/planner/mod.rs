@@ -1,7 +1,7 @@
 //! The planner turns a player's free text into exactly one allowed and validated command.
 //!
 //! - [`act`] handles a text from beginning to end: switches, length, rate limit, history, cache, model, gates, dispatch.
-//! - [`scene`] finds who acts and where, [`open`] begins the turn, [`ask`] gets the plan, [`dispatch`] carries it out, [`answer`] is the answer, [`http`] the
+//! - [`memory`] is what the server remembers. [`scene`] finds who acts and where, [`open`] begins the turn, [`ask`] gets the plan, [`dispatch`] carries it out, [`answer`] is the answer, [`http`] the
 //!   route.
 //! - [`prompt`] is the text for the model; [`plan`] reads the reply; [`gates`] are the checks that a plan has to pass.
 //! - [`evaluate`] asks a model to plan sample sentences and counts how many plans are right.
@@ -17,24 +17,18 @@ mod dispatch;
 pub mod evaluate;
 pub mod gates;
 pub mod http;
+pub mod memory;
 mod open;
 pub mod plan;
 pub mod prompt;
 pub mod request;
 mod scene;
-pub mod state;
 
-use std::{sync::Arc, time::Duration};
-
-use moka::future::Cache;
 use serde::Serialize;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use base::error::Code;
 
-/// About how many bytes of plans are cached.
-const PLANS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// The most characters of a player's text.
 pub const TEXT_CHARS_MAX: usize = 2000;
 /// Below this confidence, the player is asked what they meant.
@@ -79,16 +73,6 @@ pub fn is_refusal(command: &str) -> bool {
     matches!(command, "error" | "none")
 }
 
-/// The player and text that a plan belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    tenant: Uuid,
-    campaign: Uuid,
-    scene: Option<Uuid>,
-    player: Uuid,
-    text: String,
-}
-
 /// Why there is no plan. Requests that waited for the same plan get the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
@@ -96,37 +80,4 @@ enum Missing {
     Model(Code),
     /// The request that asked the model was abandoned.
     Abandoned,
-}
-
-/// The planner's caches in this process. They may be lost at any time.
-pub struct Planner {
-    plans: Cache<Key, Arc<plan::Plan>>,
-    scenes: scene::Scenes,
-}
-
-impl Planner {
-    /// Creates empty caches. A plan is used again for `kept`.
-    #[must_use]
-    pub fn new(kept: Duration) -> Self {
-        let weight = |key: &Key, plan: &Arc<plan::Plan>| {
-            let args: usize = plan.args.iter().map(|(name, value)| name.len() + value.to_string().len()).sum();
-            let rationale = plan.rationale.as_ref().map_or(0, String::len);
-            u32::try_from(200 + key.text.len() + plan.command.len() + args + rationale).unwrap_or(u32::MAX)
-        };
-        let bytes_max = if kept.is_zero() { 0 } else { PLANS_BYTES_MAX };
-        Self {
-            plans: Cache::builder()
-                .weigher(weight)
-                .max_capacity(bytes_max)
-                .time_to_live(kept.max(Duration::from_millis(1)))
-                .build(),
-            scenes: scene::Scenes::new(),
-        }
-    }
-
-    /// Forgets all cached plans and scenes.
-    pub fn forget(&self) {
-        self.plans.invalidate_all();
-        self.scenes.forget();
-    }
 }

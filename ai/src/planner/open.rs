@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{request::ActRequest, scene::Scene, state::PlannerState};
-use crate::turns::{
-    OnFailure,
-    start::Asker,
-    state::TurnState,
-    store::{self, NewTurn, Opened},
+use super::{memory::Scene, request::ActRequest};
+use crate::{
+    state::Ai,
+    turns::{
+        job::OnFailure,
+        running::Asker,
+        store::{self, NewTurn, Opened},
+    },
 };
 use base::error::{Code, Error, Result};
 use db::retry::{self, BRIEF};
@@ -37,7 +39,7 @@ pub(super) enum Begun {
 /// # Errors
 /// `not_found`, `forbidden`, `validation_failed` for the request's references; `idempotency_in_flight`, `quota_exceeded`.
 pub(super) async fn open(
-    app: &PlannerState,
+    app: &Ai,
     caller: &Caller,
     request: &ActRequest,
     asker: &Asker,
@@ -56,13 +58,7 @@ pub(super) async fn open(
     }
 }
 
-async fn attempt(
-    app: &PlannerState,
-    caller: &Caller,
-    request: &ActRequest,
-    asker: &Asker,
-    scene: &Arc<Scene>,
-) -> Result<Begun> {
+async fn attempt(app: &Ai, caller: &Caller, request: &ActRequest, asker: &Asker, scene: &Arc<Scene>) -> Result<Begun> {
     let id = Uuid::now_v7();
     let actor = caller.actor();
     let limits = &caller.tenant.limits;
@@ -107,13 +103,7 @@ fn words(turn: Uuid, scene: &Scene, request: &ActRequest) -> Option<NewMessage> 
 }
 
 /// The turn's row.
-pub(super) fn row<'a>(
-    id: Uuid,
-    scene: &Scene,
-    app: &TurnState,
-    caller: &Caller,
-    request: &'a ActRequest,
-) -> NewTurn<'a> {
+pub(super) fn row<'a>(id: Uuid, scene: &Scene, app: &Ai, caller: &Caller, request: &'a ActRequest) -> NewTurn<'a> {
     NewTurn {
         id,
         campaign: scene.campaign,

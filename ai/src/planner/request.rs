@@ -3,7 +3,8 @@
 use base::error::{Code, Error, Result};
 use edge::{caller::Caller, http::idempotency::IdempotencyKey};
 
-use super::{TEXT_CHARS_MAX, state::PlannerState};
+use super::TEXT_CHARS_MAX;
+use crate::state::Ai;
 
 /// The operator's switch for the planner.
 pub const SWITCH: &str = "planner";
@@ -26,9 +27,9 @@ pub struct ActRequest {
 ///
 /// # Errors
 /// `feature_disabled`.
-pub fn is_on(app: &PlannerState, caller: &Caller) -> Result<()> {
+pub fn is_on(app: &Ai, caller: &Caller) -> Result<()> {
     let features = &caller.tenant.settings.features;
-    if !app.planner_settings.enabled || caller.tenant.switched_off.iter().any(|name| name == SWITCH) {
+    if !app.settings.planner.enabled || caller.tenant.switched_off.iter().any(|name| name == SWITCH) {
         return Err(Error::new(Code::FeatureDisabled, "The planner is switched off on this server."));
     }
     if !features.planner || !features.llm {
@@ -41,7 +42,7 @@ pub fn is_on(app: &PlannerState, caller: &Caller) -> Result<()> {
 ///
 /// # Errors
 /// `feature_disabled`, `validation_failed` at `/message`.
-pub fn may(app: &PlannerState, caller: &Caller, message: &str) -> Result<()> {
+pub fn may(app: &Ai, caller: &Caller, message: &str) -> Result<()> {
     is_on(app, caller)?;
     if message.trim().is_empty() || message.trim().chars().count() > TEXT_CHARS_MAX {
         let rule = format!("Write 1 to {TEXT_CHARS_MAX} characters.");

@@ -3,15 +3,17 @@
 //! The server remembers this with the version heads from which it was read. A plan begins only if they have not changed since
 //! (`turn_begin`); otherwise it is read again.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use moka::sync::Cache;
 use serde_json::Value;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
-use super::{request::ActRequest, state::PlannerState};
-use crate::turns::store::Stamps;
+use super::{
+    memory::{Names, Scene},
+    request::ActRequest,
+};
+use crate::{state::Ai, turns::store::Stamps};
 use base::{
     error::{Error, Result},
     stored::Columns,
@@ -20,62 +22,13 @@ use db::tenancy::TenantTx;
 use edge::{caller::Caller, http::resource::Ref};
 use world::scenes;
 
-/// About how many bytes of scenes are cached, and for how long.
-const BYTES_MAX: u64 = 8 * 1024 * 1024;
-const KEPT: Duration = Duration::from_secs(600);
-
-/// Who acts, and where.
-#[derive(Clone, Debug)]
-pub(super) struct Scene {
-    pub campaign: Uuid,
-    pub player: Uuid,
-    pub player_slug: String,
-    pub player_name: String,
-    pub scene: Option<Uuid>,
-    /// Whether the request names a channel that has no scene yet.
-    pub is_new_channel: bool,
-    /// The campaign's setting for allowed commands.
-    pub allowed: Option<Value>,
-    /// The model profiles that the campaign chose, by task.
-    pub models: Option<Value>,
-    /// The campaign's setting `automatic_actions`.
-    automatic: Option<Value>,
-    heads: Vec<String>,
-    versions: i64,
-    bytes: u32,
-}
-
-/// The names in a request.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Names {
-    tenant: Uuid,
-    campaign: String,
-    player: String,
-    scene: Option<String>,
-    channel: Option<String>,
-}
-
-/// The scenes that this process remembers. They may be lost at any time.
-pub(super) struct Scenes(Cache<Names, Arc<Scene>>);
-
-impl Scenes {
-    pub fn new() -> Self {
-        let weight = |_: &Names, scene: &Arc<Scene>| scene.bytes;
-        Self(Cache::builder().weigher(weight).max_capacity(BYTES_MAX).time_to_live(KEPT).build())
-    }
-
-    pub fn forget(&self) {
-        self.0.invalidate_all();
-    }
-}
-
 impl Scene {
     /// What the names in a request stand for, from memory or else from the database.
     ///
     /// # Errors
     /// `not_found` for the campaign, `forbidden` for another player than the caller's, `validation_failed` for the player and the scene.
-    pub async fn of(app: &PlannerState, caller: &Caller, request: &ActRequest) -> Result<Arc<Self>> {
-        if let Some(known) = app.planner.scenes.0.get(&names(caller, request)) {
+    pub async fn of(app: &Ai, caller: &Caller, request: &ActRequest) -> Result<Arc<Self>> {
+        if let Some(known) = app.planner.scenes.get(&names(caller, request)) {
             known.check(caller)?;
             return Ok(known);
         }
@@ -86,7 +39,7 @@ impl Scene {
     ///
     /// # Errors
     /// As for [`Self::of`].
-    pub async fn read(app: &PlannerState, tx: &TenantTx, caller: &Caller, request: &ActRequest) -> Result<Arc<Self>> {
+    pub async fn read(app: &Ai, tx: &TenantTx, caller: &Caller, request: &ActRequest) -> Result<Arc<Self>> {
         let by = |name: Option<&str>| match name.map(Ref::parse) {
             Some(Ref::Id(id)) => (Some(id), None),
             Some(Ref::Slug(slug)) => (None, Some(slug)),
@@ -120,7 +73,7 @@ impl Scene {
         scene.check(caller)?;
         // Nothing tells when a new channel gets its scene.
         if !scene.is_new_channel {
-            app.planner.scenes.0.insert(names(caller, request), scene.clone());
+            app.planner.scenes.insert(names(caller, request), scene.clone());
         }
         Ok(scene)
     }

@@ -9,7 +9,7 @@ use super::{
     assemble::PromptRequest,
     preview::{Preview, preview},
 };
-use crate::prompt::state::PromptState;
+use crate::state::Ai;
 use base::error::{Error, Problem, Result};
 use edge::{
     caller::Caller,
@@ -33,7 +33,7 @@ pub struct PromptInput {
 }
 
 async fn answer(
-    app: &PromptState,
+    app: &Ai,
     caller: &Caller,
     kind: EntityKind,
     path: (String, String),
@@ -57,7 +57,7 @@ async fn answer(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]
 pub async fn npc(
-    app: web::Data<PromptState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<PromptInput>,
@@ -71,7 +71,7 @@ pub async fn npc(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]
 pub async fn owner(
-    app: web::Data<PromptState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<PromptInput>,

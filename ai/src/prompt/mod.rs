@@ -26,7 +26,6 @@ pub mod reason;
 pub mod reminder;
 pub mod scope;
 pub mod segment;
-pub mod state;
 pub mod transcript;
 pub mod turn;
 pub mod wake;

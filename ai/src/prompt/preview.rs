@@ -16,7 +16,7 @@ use super::{
     scope::LoreScope,
     turn::{Cause, turn_text_apart},
 };
-use crate::prompt::state::PromptState;
+use crate::state::Ai;
 use base::error::{Error, Result};
 use base::stored::Columns;
 use db::tenancy::TenantTx;
@@ -69,7 +69,7 @@ pub struct Preview {
 ///
 /// # Errors
 /// The errors of [`assemble`].
-pub async fn preview(app: &PromptState, caller: &Caller, wanted: &PromptRequest<'_>, action: &str) -> Result<Preview> {
+pub async fn preview(app: &Ai, caller: &Caller, wanted: &PromptRequest<'_>, action: &str) -> Result<Preview> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     preview_in(&app.prompts, &tx, caller, wanted, action).await
 }

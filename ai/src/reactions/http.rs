@@ -9,7 +9,7 @@ use super::{
     replies::{self, ReplyView},
     stream,
 };
-use crate::turns::state::TurnState;
+use crate::state::Ai;
 use base::error::{Error, Problem, Result};
 use db::tenancy::TenantTx;
 use edge::{
@@ -41,12 +41,7 @@ struct Replies {
     tag = "significance", operation_id = "send_prayer", request_body = Prayer,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 202, description = "The answers are queued", body = Triggered), (status = "default", body = Problem)))]
-pub async fn pray(
-    app: web::Data<TurnState>,
-    caller: Caller,
-    path: web::Path<String>,
-    body: Body<Prayer>,
-) -> Result<Reply> {
+pub async fn pray(app: web::Data<Ai>, caller: Caller, path: web::Path<String>, body: Body<Prayer>) -> Result<Reply> {
     validate::check(&body.value)?;
     write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         Reply::accepted(&queue(tx, &caller, &path, &body.value).await?)
@@ -55,7 +50,7 @@ pub async fn pray(
 }
 
 /// The campaign and the character of a path.
-async fn place(app: &TurnState, caller: &Caller, (campaign, name): (&str, &str)) -> Result<(Uuid, Uuid)> {
+async fn place(app: &Ai, caller: &Caller, (campaign, name): (&str, &str)) -> Result<(Uuid, Uuid)> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
     let player = player::find(&tx, campaign, name).await?.ok_or_else(|| Error::not_found("character"))?;
@@ -70,11 +65,7 @@ async fn place(app: &TurnState, caller: &Caller, (campaign, name): (&str, &str))
     tag = "significance", operation_id = "list_replies",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
     responses((status = 200, body = Replies), (status = "default", body = Problem)))]
-pub async fn list_replies(
-    app: web::Data<TurnState>,
-    caller: Caller,
-    path: web::Path<(String, String)>,
-) -> Result<Reply> {
+pub async fn list_replies(app: web::Data<Ai>, caller: Caller, path: web::Path<(String, String)>) -> Result<Reply> {
     let (campaign, player) = place(&app, &caller, (&path.0, &path.1)).await?;
     let items = replies::audible(&app, &caller, campaign, player).await?;
     Reply::ok(&json!({ "items": items, "next_cursor": null }))
@@ -87,7 +78,7 @@ pub async fn list_replies(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
     responses((status = 200, description = "Events with the name `reply` and a reply as data", content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]
 pub async fn follow_replies(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, String)>,
 ) -> Result<HttpResponse> {
@@ -101,7 +92,7 @@ pub async fn follow_replies(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "The reply's id")),
     responses((status = 204, description = "The reply is delivered"), (status = "default", body = Problem)))]
 pub async fn acknowledge_reply(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<NoBody>,
@@ -117,7 +108,7 @@ pub async fn acknowledge_reply(
 }
 
 async fn acknowledged(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     (campaign, player): (Uuid, Option<Uuid>),
     reply: &str,
@@ -134,7 +125,7 @@ async fn acknowledged(
         ("reply" = Uuid, Path, description = "The reply's id")),
     responses((status = 204, description = "The reply is delivered"), (status = "default", body = Problem)))]
 pub async fn acknowledge_players_reply(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, String, String)>,
     body: Body<NoBody>,

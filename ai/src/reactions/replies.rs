@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::turns::{state::TurnState, undo};
+use crate::{state::Ai, turns::undo};
 use base::{
     error::{Code, Error, Result},
     metrics,
@@ -99,7 +99,7 @@ impl Waiting {
 ///
 /// # Errors
 /// Database errors.
-pub async fn audible(app: &TurnState, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
+pub async fn audible(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
     let (heard, unheard) = pending(app, caller, campaign, player).await?;
     for waiting in unheard {
         drop_it(app, caller, &waiting).await?;
@@ -111,17 +111,12 @@ pub async fn audible(app: &TurnState, caller: &Caller, campaign: Uuid, player: U
 ///
 /// # Errors
 /// Database errors.
-pub async fn peek(app: &TurnState, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
+pub async fn peek(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
     pending(app, caller, campaign, player).await.map(|(heard, _)| heard)
 }
 
 /// The pending replies of a player: those that it can hear now, and the others. One statement.
-async fn pending(
-    app: &TurnState,
-    caller: &Caller,
-    campaign: Uuid,
-    player: Uuid,
-) -> Result<(Vec<ReplyView>, Vec<Waiting>)> {
+async fn pending(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<(Vec<ReplyView>, Vec<Waiting>)> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
         "{SELECT} AND r.campaign_id = $2 AND r.player_id = $3 AND r.state = 'pending' ORDER BY r.id LIMIT $4"
@@ -147,7 +142,7 @@ async fn pending(
 ///
 /// # Errors
 /// Database errors.
-pub async fn one(app: &TurnState, caller: &Caller, campaign: Uuid, id: Uuid) -> Result<Option<ReplyView>> {
+pub async fn one(app: &Ai, caller: &Caller, campaign: Uuid, id: Uuid) -> Result<Option<ReplyView>> {
     let found = find(app, caller, (campaign, None), id).await?;
     Ok(found.and_then(|(waiting, location)| {
         let is_heard = waiting.state == "pending" && waiting.is_heard(location.as_deref());
@@ -157,7 +152,7 @@ pub async fn one(app: &TurnState, caller: &Caller, campaign: Uuid, id: Uuid) -> 
 
 /// A reply of a campaign, for any player or for the given one, and the location of its player.
 async fn find(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     (campaign, player): (Uuid, Option<Uuid>),
     id: Uuid,
@@ -178,7 +173,7 @@ async fn find(
 ///
 /// # Errors
 /// Database errors.
-pub async fn deliver_all(app: &TurnState, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<()> {
+pub async fn deliver_all(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<()> {
     for reply in audible(app, caller, campaign, player).await? {
         deliver(app, caller, &reply).await?;
     }
@@ -186,7 +181,7 @@ pub async fn deliver_all(app: &TurnState, caller: &Caller, campaign: Uuid, playe
 }
 
 /// Delivers one reply. Returns false if somebody else has delivered it.
-async fn deliver(app: &TurnState, caller: &Caller, reply: &ReplyView) -> Result<bool> {
+async fn deliver(app: &Ai, caller: &Caller, reply: &ReplyView) -> Result<bool> {
     let actor = caller.actor().in_turn(reply.turn_id, Origin::Turn);
     let row =
         tenancy::call(&app.pool, &actor, "SELECT deliver_reply($1, $2, $3) AS is_done", |q| q.bind(reply.id)).await?;
@@ -202,12 +197,7 @@ async fn deliver(app: &TurnState, caller: &Caller, reply: &ReplyView) -> Result<
 ///
 /// # Errors
 /// `not_found`; `gone` if the player can no longer hear the reply.
-pub async fn acknowledge(
-    app: &TurnState,
-    caller: &Caller,
-    (campaign, player): (Uuid, Option<Uuid>),
-    id: Uuid,
-) -> Result<()> {
+pub async fn acknowledge(app: &Ai, caller: &Caller, (campaign, player): (Uuid, Option<Uuid>), id: Uuid) -> Result<()> {
     let (waiting, location) =
         find(app, caller, (campaign, player), id).await?.ok_or_else(|| Error::not_found("reply"))?;
     match waiting.state.as_str() {
@@ -229,7 +219,7 @@ fn gone() -> Error {
 }
 
 /// Drops a reply that can no longer be heard, and undoes its turn if the campaign says so.
-async fn drop_it(app: &TurnState, caller: &Caller, waiting: &Waiting) -> Result<()> {
+async fn drop_it(app: &Ai, caller: &Caller, waiting: &Waiting) -> Result<()> {
     let state = if waiting.is_over { "expired" } else { "withheld" };
     let actor = caller.actor().in_turn(waiting.view.turn_id, Origin::Turn);
     let is_first = tenancy::write(&app.pool, actor, async |tx| {
@@ -253,7 +243,7 @@ async fn drop_it(app: &TurnState, caller: &Caller, waiting: &Waiting) -> Result<
 
 /// Undoes the turn of a dropped reply, if the campaign says so, and notes that this is done. Keeps what others have
 /// changed since. If the server or the database fails, another attempt follows in a minute.
-async fn undo_dropped(app: &TurnState, caller: &Caller, waiting: &Waiting) -> Result<()> {
+async fn undo_dropped(app: &Ai, caller: &Caller, waiting: &Waiting) -> Result<()> {
     if !waiting.reverts {
         return Ok(());
     }
@@ -280,7 +270,7 @@ async fn undo_dropped(app: &TurnState, caller: &Caller, waiting: &Waiting) -> Re
 ///
 /// # Errors
 /// Database errors.
-pub async fn expire(app: &TurnState, rows_max: i32) -> Result<()> {
+pub async fn expire(app: &Ai, rows_max: i32) -> Result<()> {
     let expired = sqlx::query("SELECT tenant_id, id FROM replies_expired($1)")
         .bind(rows_max)
         .fetch_all(&mut *app.pool.acquire().await?)
@@ -295,7 +285,7 @@ pub async fn expire(app: &TurnState, rows_max: i32) -> Result<()> {
     Ok(())
 }
 
-async fn expire_one(app: &TurnState, tenant: Uuid, id: Uuid) -> Result<()> {
+async fn expire_one(app: &Ai, tenant: Uuid, id: Uuid) -> Result<()> {
     let tx = TenantTx::read(&app.pool, tenant).await?;
     let row = sqlx::query("SELECT * FROM reacting_tenant()").fetch_one(&mut *tx.connection().await).await?;
     let caller = Caller::operator(std::sync::Arc::new(edge::tenants::Tenant::from_row(&row)?));

@@ -11,11 +11,14 @@ use uuid::Uuid;
 use super::work::TRIES_MAX;
 use crate::{
     prompt::turn::Cause,
+    state::Ai,
     turns::{
-        Job, OnBusy, OnFailure, Reaction, Status, Way, runner,
-        start::{Asker, start},
-        state::TurnState,
+        job::{Job, OnBusy, OnFailure, Reaction, Way},
+        runner,
+        running::Asker,
+        start::start,
         store::{self, Failure, Place},
+        view::Status,
     },
 };
 use base::{
@@ -96,7 +99,7 @@ impl Then {
 }
 
 /// Runs a reaction to its end. If it fails, returns it to the queue.
-pub(super) async fn run(app: &web::Data<TurnState>, claimed: Claimed) {
+pub(super) async fn run(app: &web::Data<Ai>, claimed: Claimed) {
     let caller = Caller::operator(claimed.tenant.clone());
     let error = match attempt(app, &caller, &claimed).await {
         Ok(()) => {
@@ -122,7 +125,7 @@ pub(super) async fn run(app: &web::Data<TurnState>, claimed: Claimed) {
 }
 
 /// Whether somebody asked to cancel the turn.
-async fn is_unwanted(app: &TurnState, claimed: &Claimed) -> bool {
+async fn is_unwanted(app: &Ai, claimed: &Claimed) -> bool {
     store::cancel_requested(&app.pool, claimed.tenant.id, claimed.turn).await.unwrap_or(false)
 }
 
@@ -130,7 +133,7 @@ fn kind(claimed: &Claimed) -> &'static str {
     if claimed.kind == "prayer" { "prayer" } else { "significance" }
 }
 
-async fn attempt(app: &web::Data<TurnState>, caller: &Caller, claimed: &Claimed) -> Result<()> {
+async fn attempt(app: &web::Data<Ai>, caller: &Caller, claimed: &Claimed) -> Result<()> {
     let place = match claimed.turn_status.as_str() {
         "ready" => Place::Queued(claimed.turn),
         // The turn ended, but the database's answer to that was lost.
@@ -165,14 +168,14 @@ async fn attempt(app: &web::Data<TurnState>, caller: &Caller, claimed: &Claimed)
             expires_seconds: settings.expires_seconds(),
         }),
     };
-    let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
+    let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
         runner::react(&app, &caller, &job, &asker, place).await
     };
     start(app, caller, true, run)?.ended().await.map(drop)
 }
 
 /// The campaign's settings, and what the entity reads about the actions. Writes the latter to the turn's row too.
-async fn read(app: &TurnState, claimed: &Claimed) -> Result<(Significance, String)> {
+async fn read(app: &Ai, claimed: &Claimed) -> Result<(Significance, String)> {
     let tx = TenantTx::write_lazily(&app.pool, &Actor::system(claimed.tenant.id)).await?;
     let row = sqlx::query("SELECT settings FROM campaign WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())
@@ -264,7 +267,7 @@ fn then(claimed: &Claimed, error: &Error) -> Then {
 }
 
 /// Returns a reaction to the queue, or ends it. If its turn never began, ends the turn too.
-async fn give_back(app: &TurnState, caller: &Caller, claimed: &Claimed, error: &Error, then: Then) -> Result<()> {
+async fn give_back(app: &Ai, caller: &Caller, claimed: &Claimed, error: &Error, then: Then) -> Result<()> {
     let (state, wait, is_counted) = match then {
         Then::Postpone(wait) => ("queued", Some(wait), false),
         Then::Retry(wait) => ("queued", Some(wait), true),
@@ -279,7 +282,7 @@ async fn give_back(app: &TurnState, caller: &Caller, claimed: &Claimed, error: &
             record: None,
             calls: &[],
         };
-        store::fail(&app.pool, &caller.actor(), claimed.turn, app.instance, &failure).await?;
+        store::fail(&app.pool, &caller.actor(), claimed.turn, app.running.instance, &failure).await?;
     }
     let why: Option<Value> = is_counted.then(|| json!({ "code": error.code.as_str(), "message": error.detail }));
     let due: Option<OffsetDateTime> = wait.map(|wait| clock::now() + wait);
@@ -287,19 +290,19 @@ async fn give_back(app: &TurnState, caller: &Caller, claimed: &Claimed, error: &
         &app.pool,
         &caller.actor(),
         "SELECT return_reaction($1, $2, $3, $4, $5, $6, $7, $8) AS is_returned",
-        |q| q.bind(claimed.id).bind(app.instance).bind(due).bind(state).bind(why).bind(is_counted),
+        |q| q.bind(claimed.id).bind(app.running.instance).bind(due).bind(state).bind(why).bind(is_counted),
     )
     .await?;
     Ok(())
 }
 
 /// Notes that the turn of a reaction has ended well.
-async fn mark_done(app: &TurnState, caller: &Caller, claimed: &Claimed) -> Result<()> {
+async fn mark_done(app: &Ai, caller: &Caller, claimed: &Claimed) -> Result<()> {
     tenancy::call(
         &app.pool,
         &caller.actor(),
         "SELECT return_reaction($1, $2, $3, $4, NULL, 'done', NULL, true) AS is_returned",
-        |q| q.bind(claimed.id).bind(app.instance),
+        |q| q.bind(claimed.id).bind(app.running.instance),
     )
     .await?;
     Ok(())

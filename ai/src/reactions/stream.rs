@@ -11,7 +11,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::replies;
-use crate::turns::state::TurnState;
+use crate::state::Ai;
 use actix_web::web::{Bytes, BytesMut};
 use base::error::{Code, Error, Result};
 use edge::{caller::Caller, http::sse};
@@ -21,7 +21,7 @@ const FOLLOWED_FOR: Duration = Duration::from_secs(600);
 const COME_BACK_AFTER: Duration = Duration::from_secs(1);
 
 struct Follower {
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     campaign: Uuid,
     player: Uuid,
@@ -35,7 +35,7 @@ struct Follower {
 ///
 /// # Errors
 /// `rate_limited` if the tenant has too many streams.
-pub(super) fn follow(app: web::Data<TurnState>, caller: Caller, campaign: Uuid, player: Uuid) -> Result<HttpResponse> {
+pub(super) fn follow(app: web::Data<Ai>, caller: Caller, campaign: Uuid, player: Uuid) -> Result<HttpResponse> {
     let end = app.feeds.watch((caller.tenant_id(), campaign))?;
     let until = Instant::now() + FOLLOWED_FOR;
     let follower = Follower { app, caller, campaign, player, end, until, sent: HashSet::new() };

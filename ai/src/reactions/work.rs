@@ -24,7 +24,7 @@ use super::{
     replies,
     run::{self, Claimed},
 };
-use crate::turns::state::TurnState;
+use crate::state::Ai;
 use base::{
     error::{Error, Result},
     metrics,
@@ -64,7 +64,7 @@ pub(super) const TRIES_MAX: i32 = 5;
 ///
 /// # Errors
 /// `internal` if the thread cannot be started.
-pub fn start(app: web::Data<TurnState>, url: String) -> Result<()> {
+pub fn start(app: web::Data<Ai>, url: String) -> Result<()> {
     let ends = CancellationToken::new();
     let guard = ends.clone().drop_guard();
     // Nobody awaits this task: it is dropped with its runtime, and the guard with it.
@@ -80,7 +80,7 @@ pub fn start(app: web::Data<TurnState>, url: String) -> Result<()> {
         .map_err(Error::internal)
 }
 
-async fn live(app: web::Data<TurnState>, url: &str, ends: CancellationToken) {
+async fn live(app: web::Data<Ai>, url: &str, ends: CancellationToken) {
     let worker = Rc::new(Worker { app, news: Notify::new(), at_work: RefCell::default(), hears: Cell::new(false) });
     select! {
         () = ends.cancelled() => {}
@@ -92,7 +92,7 @@ async fn live(app: web::Data<TurnState>, url: &str, ends: CancellationToken) {
 }
 
 struct Worker {
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     /// Something may be due: a notification came, or a place became free.
     news: Notify,
     /// The reactions that run here.
@@ -152,7 +152,7 @@ impl Worker {
 
     async fn renew_once(&self, at_work: &[Uuid]) -> Result<()> {
         sqlx::query("SELECT renew_reactions($1, $2, $3)")
-            .bind(self.app.instance)
+            .bind(self.app.running.instance)
             .bind(at_work)
             .bind(LEASE_SECONDS)
             .execute(&mut *self.app.pool.acquire().await?)
@@ -266,7 +266,7 @@ impl Worker {
 
     async fn claim(&self, free: usize) -> Result<Vec<Claimed>> {
         let rows = sqlx::query("SELECT * FROM claim_reactions($1, $2, $3, $4, $5, $6)")
-            .bind(self.app.instance)
+            .bind(self.app.running.instance)
             .bind(LEASE_SECONDS)
             .bind(i32::try_from(free).unwrap_or(i32::MAX))
             .bind(OF_CAMPAIGN)
@@ -303,7 +303,7 @@ impl Drop for AtWork {
 ///
 /// # Errors
 /// Database errors.
-pub async fn measure(app: &TurnState) -> Result<()> {
+pub async fn measure(app: &Ai) -> Result<()> {
     let row = sqlx::query("SELECT waiting, dead, oldest_seconds FROM reactions_counted()")
         .fetch_one(&mut *app.pool.acquire().await?)
         .await?;

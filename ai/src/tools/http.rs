@@ -16,7 +16,10 @@ use super::{
     ActorKind, Asking, Grant, REGISTRY, Tool, ToolCx, Work, paid,
     shorten::{ANSWER_BYTES_MAX, shorten},
 };
-use crate::frontends::{self, Heard, state::FrontendState};
+use crate::{
+    frontends::{self, Heard},
+    state::Ai,
+};
 use base::{
     error::{Code, Error, Problem, Result},
     metrics,
@@ -124,7 +127,7 @@ struct ToolFunction {
 #[utoipa::path(get, path = "/v1/campaigns/{c}/tools",
     tag = "tools", operation_id = "list_tools", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = ToolCatalogue), (status = "default", body = Problem)))]
-pub async fn list(app: web::Data<FrontendState>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+pub async fn list(app: web::Data<Ai>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let items: Vec<_> = REGISTRY.iter().map(|t| t.definition(None)).collect();
@@ -137,7 +140,7 @@ pub async fn list(app: web::Data<FrontendState>, caller: Caller, path: web::Path
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "The tool's name")),
     responses((status = 200, body = ToolResult), (status = "default", body = Problem)))]
 pub async fn call(
-    app: web::Data<FrontendState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<ToolInput>,
@@ -228,7 +231,7 @@ struct Wish<'a> {
 
 /// Asks the session's frontend, if the call needs that. A call that is not allowed asks nothing: its error is found when it runs.
 async fn ask_first(
-    app: &FrontendState,
+    app: &Ai,
     caller: &Caller,
     (campaign, session): (&str, Uuid),
     Wish { tool, actor, given, has_dice }: Wish<'_>,
@@ -251,7 +254,7 @@ async fn ask_first(
         let question = given.and_then(|given| tool.asks(&Asking { session: &session, has_dice }, &given));
         (session, question)
     };
-    Ok(First::Heard(frontends::before(app, &caller.actor(), &session, question).await?))
+    Ok(First::Heard(frontends::before(&app.frontends, &caller.actor(), &session, question).await?))
 }
 
 /// A caller who may not see secrets must not read them through a tool either.

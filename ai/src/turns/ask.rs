@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{LlmCall, Tried, runner::millis};
-use crate::turns::state::TurnState;
+use super::{
+    runner::millis,
+    view::{LlmCall, Tried},
+};
+use crate::state::Ai;
 use base::{
     error::{Code, Error, Result},
     metrics,
@@ -23,7 +26,7 @@ const RECORD_REASONING_BYTES: usize = 16 * 1024;
 /// # Errors
 /// `llm_unavailable`, `llm_timeout`.
 pub async fn ask_within(
-    app: &TurnState,
+    app: &Ai,
     task: Task,
     choice: &Choice,
     request: &ChatRequest<'_>,
@@ -45,7 +48,7 @@ pub async fn ask_within(
 /// # Errors
 /// `llm_unavailable`, `llm_timeout`. If all fail, the last model's error is returned.
 pub async fn ask(
-    app: &TurnState,
+    app: &Ai,
     task: Task,
     choice: &Choice,
     request: &ChatRequest<'_>,
@@ -113,7 +116,7 @@ fn why_useless(completion: &Completion, request: &ChatRequest<'_>) -> Option<&'s
 }
 
 async fn ask_one(
-    app: &TurnState,
+    app: &Ai,
     task: Task,
     choice: &Choice,
     request: &ChatRequest<'_>,

@@ -8,14 +8,18 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{CallError, CallStatus, ToolCall, live::Item, start::Asker};
+use super::{
+    live::Item,
+    running::Asker,
+    view::{CallError, CallStatus, ToolCall},
+};
 use crate::{
     frontends::{Frontend, Heard, Question},
+    state::Ai,
     tools::{
         self, ActorKind, Asking, Earlier, Effects, Grant, Hand, Hold, Tool, ToolCx, Work, paid,
         shorten::{ARGUMENTS_BYTES_KEPT, Allowance, shorten},
     },
-    turns::state::TurnState,
 };
 use base::{
     error::{Code, Error, Result},
@@ -114,7 +118,7 @@ fn clean(name: &str) -> String {
 /// # Errors
 /// `conflict` if the turn is no longer this server's or was cancelled; database errors.
 pub async fn execute(
-    app: &TurnState,
+    app: &Ai,
     actor: &Actor,
     turn: Uuid,
     hands: &Hands<'_>,
@@ -168,7 +172,7 @@ enum Attempt {
 
 /// The calls of a reply, in progress.
 struct Batch<'a> {
-    app: &'a TurnState,
+    app: &'a Ai,
     actor: &'a Actor,
     turn: Uuid,
     hands: &'a Hands<'a>,
@@ -190,7 +194,7 @@ impl Batch<'_> {
     async fn frontend(&self) -> Result<Option<Frontend>> {
         match self.hands.session {
             Some(session) if (0..self.checked.len()).any(|i| self.question(i, false).is_some()) => {
-                Frontend::of(self.app, self.actor.tenant, session).await.map(Some)
+                Frontend::of(&self.app.frontends, self.actor.tenant, session).await.map(Some)
             }
             _ => Ok(None),
         }
@@ -206,7 +210,7 @@ impl Batch<'_> {
         let has_dice = self.hands.hand.is_some_and(|hand| !hand.left().is_empty());
         let Some(question) = self.question(begin, has_dice) else { return Ok(()) };
         let heard = tokio::select! {
-            heard = frontend.ask(self.app, self.actor, session, &question) => heard?,
+            heard = frontend.ask(&self.app.frontends, self.actor, session, &question) => heard?,
             () = cancel.cancelled() => return Err(Error::new(Code::Conflict, "The turn was cancelled.")),
         };
         if let Some(slot) = self.heard.get_mut(begin) {

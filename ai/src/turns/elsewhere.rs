@@ -5,20 +5,16 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use uuid::Uuid;
 
-use super::running::Spot;
-use crate::turns::state::TurnState;
+use super::running::{Followed, Spot};
+use crate::state::Ai;
 use base::{error::Result, stored::Columns};
 
 /// How often to ask.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A turn, with its tenant.
-pub type Followed = (Uuid, Uuid);
-
 /// Asks for ever.
-pub async fn look(app: &TurnState) {
+pub async fn look(app: &Ai) {
     loop {
         let spots = app.running.waited_for_elsewhere();
         let turns = app.running.followed_elsewhere();
@@ -31,7 +27,7 @@ pub async fn look(app: &TurnState) {
     }
 }
 
-async fn once(app: &TurnState, spots: &[Spot], turns: &[Followed]) -> Result<()> {
+async fn once(app: &Ai, spots: &[Spot], turns: &[Followed]) -> Result<()> {
     if !spots.is_empty() {
         let rows = sqlx::query("SELECT * FROM free_places($1, $2, $3)")
             .bind(spots.iter().map(|spot| spot.tenant).collect::<Vec<_>>())

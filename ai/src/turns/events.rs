@@ -21,7 +21,7 @@ use super::{
     trace,
     words::{self, Words},
 };
-use crate::turns::state::TurnState;
+use crate::state::Ai;
 use base::{
     error::{Code, Error, Problem, Result},
     metrics,
@@ -50,7 +50,7 @@ const END: &str = ".end";
 
 /// Somebody who follows a turn.
 pub struct Listener {
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     turn: Uuid,
     at: Position,
@@ -91,7 +91,7 @@ impl Listener {
     ///
     /// # Errors
     /// `rate_limited` if the tenant already has too many listeners.
-    pub fn new(app: web::Data<TurnState>, caller: &Caller, turn: Uuid, at: Position) -> Result<Self> {
+    pub fn new(app: web::Data<Ai>, caller: &Caller, turn: Uuid, at: Position) -> Result<Self> {
         let permit = app.limits.listeners.take(caller.tenant_id(), LISTENERS_MAX, "listeners")?;
         metrics::TURN_LISTENERS.inc();
         let live = app.running.live(turn).map(|live| (live.clone(), live.subscribe()));
@@ -337,7 +337,7 @@ pub fn answer(listener: Listener) -> HttpResponse {
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 204, description = "The client has received everything"),
         (status = "default", body = Problem)))]
 pub async fn follow(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
@@ -354,7 +354,7 @@ pub async fn follow(
 /// # Errors
 /// `not_found` for a turn that the caller may not see, `bad_request` for an invalid id, `rate_limited`.
 pub async fn listener(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: &Caller,
     c: &str,
     turn: Uuid,

@@ -8,13 +8,16 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    Job, OnBusy, OnFailure, Status, TurnView, Way, runner,
-    start::{Asker, TurnStarted, Wish, respond},
+    job::{Job, OnBusy, OnFailure, Way},
+    runner,
+    running::Asker,
+    start::{TurnStarted, Wish, respond},
     trace::{self, TurnRecord},
     undo::{self, TurnUndoing, TurnUndone},
+    view::{Status, TurnView},
     words,
 };
-use crate::turns::state::TurnState;
+use crate::state::Ai;
 use base::{
     error::{Code, Error, Problem, Result},
     stored::{self, Columns},
@@ -66,7 +69,7 @@ pub(super) fn action_fits(text: &str, _: &()) -> garde::Result {
 }
 
 async fn start(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     kind: EntityKind,
     request: &HttpRequest,
@@ -112,7 +115,7 @@ pub struct GreetInput {
 }
 
 async fn greet(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     kind: EntityKind,
     request: &HttpRequest,
@@ -140,7 +143,7 @@ async fn greet(
 }
 
 async fn run(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: &HttpRequest,
     stream: bool,
@@ -148,9 +151,8 @@ async fn run(
 ) -> Result<HttpResponse> {
     let wish = Wish::of(request, stream);
     let (campaign, key) = (job.campaign.clone(), job.key.clone());
-    let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
-        runner::run(&app, &caller, &job, &asker).await
-    };
+    let run =
+        async move |app: web::Data<Ai>, caller: Caller, asker: Asker| runner::run(&app, &caller, &job, &asker).await;
     respond(app, caller, &campaign, wish, key, run).await
 }
 
@@ -164,7 +166,7 @@ async fn run(
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 pub async fn greet_npc(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, String)>,
@@ -181,7 +183,7 @@ pub async fn greet_npc(
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 pub async fn greet_owner(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, String)>,
@@ -198,7 +200,7 @@ pub async fn greet_owner(
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 pub async fn npc(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, String)>,
@@ -215,7 +217,7 @@ pub async fn npc(
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 pub async fn owner(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, String)>,
@@ -268,7 +270,7 @@ impl Kind {
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, TurnFilter),
     responses((status = 200, body = Items<TurnRecord>), (status = "default", body = Problem)))]
 pub async fn list(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<String>,
     page: Page<TurnFilter>,
@@ -326,7 +328,7 @@ pub async fn list(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnRecord), (status = "default", body = Problem)))]
 pub async fn get(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
@@ -350,7 +352,7 @@ pub struct TurnCancelling {
     tag = "turns", operation_id = "cancel_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 202, body = TurnCancelling), (status = "default", body = Problem)))]
 pub async fn cancel_turn(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<NoBody>,
@@ -395,7 +397,7 @@ pub async fn cancel_turn(
     responses((status = 200, body = TurnUndone), (status = 202, description = "There are no conflicts; the turn is being undone", body = TurnUndoing),
         (status = "default", body = Problem)))]
 pub async fn undo_turn(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<NoBody>,

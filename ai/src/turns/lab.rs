@@ -9,10 +9,15 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
-    Job, LlmCall, OnBusy, OnFailure, Way, ask,
+    ask,
     clean::{Cleaner, Removed},
-    gm, runner, start,
+    gm,
+    job::{Job, OnBusy, OnFailure, Way},
+    runner,
+    running::Asker,
+    start,
     store::{UsedBy, used},
+    view::LlmCall,
 };
 use crate::{
     prompt::{
@@ -21,7 +26,7 @@ use crate::{
         preview::{Preview, preview_in},
         scope,
     },
-    turns::state::TurnState,
+    state::Ai,
 };
 use base::{
     error::{Error, Result},
@@ -75,7 +80,7 @@ pub struct Question<'a> {
 ///
 /// # Errors
 /// `not_found`, `validation_failed` for unknown names.
-pub async fn look(app: &TurnState, caller: &Caller, question: &Question<'_>) -> Result<Preview> {
+pub async fn look(app: &Ai, caller: &Caller, question: &Question<'_>) -> Result<Preview> {
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     look_in((&app.prompts, Some(&app.session_prompts)), &tx, caller, &models, question).await
@@ -136,7 +141,7 @@ pub struct Edit<'a> {
 ///
 /// # Errors
 /// The errors of the edit: `validation_failed`, `not_found`.
-pub async fn compare(app: &TurnState, caller: &Caller, question: &Question<'_>, edit: Edit<'_>) -> Result<Compared> {
+pub async fn compare(app: &Ai, caller: &Caller, question: &Question<'_>, edit: Edit<'_>) -> Result<Compared> {
     let mut before = look(app, caller, question).await?;
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
@@ -230,7 +235,7 @@ pub struct Side {
 /// # Errors
 /// `validation_failed` for parameters, an unknown profile or too many of them; `rate_limited`, `quota_exceeded`.
 pub async fn rehearse(
-    app: &web::Data<TurnState>,
+    app: &web::Data<Ai>,
     caller: &Caller,
     question: &Question<'_>,
     trial: &Trial,
@@ -278,12 +283,7 @@ pub async fn rehearse(
 ///
 /// # Errors
 /// As for [`rehearse`].
-pub async fn request_body(
-    app: &TurnState,
-    caller: &Caller,
-    question: &Question<'_>,
-    profile: Option<&str>,
-) -> Result<String> {
+pub async fn request_body(app: &Ai, caller: &Caller, question: &Question<'_>, profile: Option<&str>) -> Result<String> {
     let ready = Ready::of(app, caller, question, profile, None).await?;
     let request = ChatRequest { prefix: &ready.messages, tools: ready.tools.as_deref(), ..ChatRequest::default() };
     app.llm.client().body(&ready.choice.endpoint, &request).map_err(Error::internal)
@@ -291,11 +291,11 @@ pub async fn request_body(
 
 /// The tenant's models, and what builds choices from them.
 struct Chooser<'a> {
-    app: &'a TurnState,
+    app: &'a Ai,
     models: Arc<TenantModels>,
 }
 
-async fn models_of<'a>(app: &'a TurnState, caller: &Caller) -> Result<Chooser<'a>> {
+async fn models_of<'a>(app: &'a Ai, caller: &Caller) -> Result<Chooser<'a>> {
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     models.check_on()?;
     Ok(Chooser { app, models })
@@ -344,7 +344,7 @@ struct Ready {
 
 impl Ready {
     async fn of(
-        app: &TurnState,
+        app: &Ai,
         caller: &Caller,
         question: &Question<'_>,
         profile: Option<&str>,
@@ -392,7 +392,7 @@ impl Ready {
 }
 
 async fn ask_model(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     question: &Question<'_>,
     profile: Option<&str>,
@@ -434,7 +434,7 @@ fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
-async fn count(app: &TurnState, caller: &Caller, campaign: Uuid, call: LlmCall) -> Result<()> {
+async fn count(app: &Ai, caller: &Caller, campaign: Uuid, call: LlmCall) -> Result<()> {
     let calls = [call];
     let rows = used(&calls);
     let write = async || {
@@ -449,7 +449,7 @@ async fn count(app: &TurnState, caller: &Caller, campaign: Uuid, call: LlmCall) 
 ///
 /// # Errors
 /// Why the turn did not begin.
-pub async fn take(app: &web::Data<TurnState>, caller: &Caller, question: &Question<'_>) -> Result<Uuid> {
+pub async fn take(app: &web::Data<Ai>, caller: &Caller, question: &Question<'_>) -> Result<Uuid> {
     let mode = question.mode;
     let (campaign, action) = (question.campaign.to_owned(), question.action.to_owned());
     let started = match question.subject.clone() {
@@ -468,14 +468,9 @@ pub async fn take(app: &web::Data<TurnState>, caller: &Caller, question: &Questi
                 reaction: None,
                 way: Way::Answer,
             };
-            start::start(
-                app,
-                caller,
-                true,
-                async move |app: web::Data<TurnState>, caller: Caller, asker: start::Asker| {
-                    runner::run(&app, &caller, &job, &asker).await
-                },
-            )?
+            start::start(app, caller, true, async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
+                runner::run(&app, &caller, &job, &asker).await
+            })?
         }
         Subject::Session(id) => {
             let job = gm::GmJob {
@@ -491,14 +486,9 @@ pub async fn take(app: &web::Data<TurnState>, caller: &Caller, question: &Questi
                 on_failure: OnFailure::Revert,
                 key: None,
             };
-            start::start(
-                app,
-                caller,
-                true,
-                async move |app: web::Data<TurnState>, caller: Caller, asker: start::Asker| {
-                    gm::run(&app, &caller, &job, &asker).await
-                },
-            )?
+            start::start(app, caller, true, async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
+                gm::run(&app, &caller, &job, &asker).await
+            })?
         }
     };
     match started.begun().await? {

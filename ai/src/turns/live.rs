@@ -10,7 +10,7 @@ use serde_json::{json, value::RawValue};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::ToolCall;
+use super::view::{CallError, CallStatus, ToolCall};
 use llm::{ReplyMode, Sink, reply::Partial};
 
 /// When a turn runs again under its key, the numbers of its events start higher by this much, so that an id from an earlier run
@@ -57,11 +57,11 @@ impl Item {
         #[derive(Serialize)]
         struct Outcome<'a> {
             id: &'a str,
-            status: super::CallStatus,
+            status: CallStatus,
             #[serde(skip_serializing_if = "Option::is_none")]
             result: Option<&'a serde_json::Value>,
             #[serde(skip_serializing_if = "Option::is_none")]
-            error: Option<&'a super::CallError>,
+            error: Option<&'a CallError>,
         }
         let ToolCall { id, status, result, error, .. } = call;
         Self::event(RESULT, &Outcome { id, status: *status, result: result.as_ref(), error: error.as_ref() })

@@ -14,12 +14,13 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    OnBusy, Status, gm,
-    running::Spot,
-    start::Asker,
+    gm,
+    job::OnBusy,
+    running::{Asker, Spot},
     store::{self, Failure, Place},
+    view::Status,
 };
-use crate::turns::state::TurnState;
+use crate::state::Ai;
 use base::{
     error::{Code, Error, Result},
     metrics,
@@ -58,7 +59,7 @@ pub struct PlaceRequest {
 /// # Errors
 /// `turn_in_progress`; the errors of `attempt` and `spot`.
 pub async fn in_place(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     wanted: PlaceRequest,
     asker: &Asker,
@@ -84,7 +85,7 @@ pub async fn in_place(
 
 /// Tries once, and once more if the place was held by an orphaned turn that could be reverted in one step.
 pub(super) async fn attempt_with_retry(
-    app: &TurnState,
+    app: &Ai,
     tenant: Uuid,
     place: Place,
     attempt: &impl AsyncFn(Place) -> Result<Attempted>,
@@ -106,7 +107,7 @@ pub(super) async fn attempt_with_retry(
 
 /// A turn that waits if necessary.
 struct Waiting<'a> {
-    app: &'a TurnState,
+    app: &'a Ai,
     caller: &'a Caller,
     asker: &'a Asker,
     wanted: PlaceRequest,

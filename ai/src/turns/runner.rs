@@ -7,15 +7,15 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
-    Job, Mechanics, PromptView, Reaction, SectionView, Status, ToolCall, Trace, TurnView, Way,
     calls::Hands,
     clean::Cleaner,
+    job::{Job, Reaction, Way},
     place::{self, Attempted, in_place},
     rules,
-    running::Spot,
-    start::Asker,
+    running::{Asker, Spot},
     store::{self, Ended, NewReply, NewTurn, Opened, Place, Stamps},
     talk::{Question, Talk, body_and_record},
+    view::{Mechanics, PromptView, SectionView, Status, ToolCall, Trace, TurnView},
 };
 use crate::{
     prompt::{
@@ -28,8 +28,8 @@ use crate::{
         transcript::{Exchange, Transcript},
         turn::{Cause, TurnText, turn_text_apart},
     },
+    state::Ai,
     tools::{self, Effects, Rest},
-    turns::state::TurnState,
 };
 use base::{
     error::{Code, Error, Result},
@@ -63,7 +63,7 @@ use world::{
 ///
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
-pub async fn run(app: &TurnState, caller: &Caller, job: &Job, asker: &Asker) -> Result<Reply> {
+pub async fn run(app: &Ai, caller: &Caller, job: &Job, asker: &Asker) -> Result<Reply> {
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     models.check_on()?;
     let at = |key: PromptKey| Spot { tenant: caller.tenant_id(), entity: key.entity, player: key.player };
@@ -82,7 +82,7 @@ pub async fn run(app: &TurnState, caller: &Caller, job: &Job, asker: &Asker) -> 
 ///
 /// # Errors
 /// The errors of [`run`].
-pub async fn react(app: &TurnState, caller: &Caller, job: &Job, asker: &Asker, place: Place) -> Result<Reply> {
+pub async fn react(app: &Ai, caller: &Caller, job: &Job, asker: &Asker, place: Place) -> Result<Reply> {
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     models.check_on()?;
     let attempt = async |place| attempt(app, caller, job, &models, asker, place).await;
@@ -119,7 +119,7 @@ struct Turn<'a> {
 
 /// Takes the entity's place and runs.
 async fn attempt(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     job: &Job,
     models: &TenantModels,
@@ -169,7 +169,7 @@ enum Open<'a> {
 
 /// A turn that is about to take its place.
 struct Opening<'a> {
-    app: &'a TurnState,
+    app: &'a Ai,
     caller: &'a Caller,
     job: &'a Job,
     models: &'a TenantModels,
@@ -382,7 +382,7 @@ impl<'a> Turn<'a> {
             hand: None,
             earlier: self.job.way.again().map(|again| &again.earlier),
             rows_max: self.talk.caller.tenant.limits.rows_per_kind,
-            effects: Effects::of(self.talk.app.turns.effects_max),
+            effects: Effects::of(self.talk.app.settings.turns.effects_max),
         };
         self.talk.run(&question, &hands).await
     }

@@ -6,12 +6,13 @@ use std::{
 };
 
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{elsewhere::Followed, live::Live, start::Asker, steady::Steady};
+use super::{live::Live, steady::Steady};
 use base::watched::Watched;
 use db::pool;
-use edge::admission;
+use edge::{admission, limits::Counted};
 
 /// A place that only one turn at a time may have: an entity and a player, or a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +22,27 @@ pub struct Spot {
     pub entity: Uuid,
     /// The nil id, for a session's turn.
     pub player: Uuid,
+}
+
+/// A turn, with its tenant.
+pub type Followed = (Uuid, Uuid);
+
+/// The link between a turn and the client that asked for it, who may cancel it or follow it.
+#[derive(Clone, Debug, Default)]
+pub struct Asker {
+    pub cancel: CancellationToken,
+    pub live: Option<Arc<Live>>,
+    /// The turn's entry in the tenant's rate limit of turns.
+    pub(super) counted: Option<Arc<Counted>>,
+}
+
+impl Asker {
+    /// The turn has begun or waits for its place, so it counts for the rate limit. A rejected or repeated request does not count.
+    pub fn counts(&self) {
+        if let Some(counted) = &self.counted {
+            counted.keep();
+        }
+    }
 }
 
 /// The turns of this process, the means to cancel them, and who waits for what on this server.

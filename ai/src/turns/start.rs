@@ -10,16 +10,16 @@ use actix_web::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Status,
     events::{Listener, answer},
     live::{Live, Position},
+    running::Asker,
+    view::Status,
     words::Words,
 };
-use crate::turns::state::TurnState;
+use crate::state::Ai;
 use base::error::{Code, Error, Result};
 use edge::{
     admission,
@@ -63,24 +63,6 @@ pub struct TurnStarted {
     pub status: Status,
 }
 
-/// The link between a turn and the client that asked for it, who may cancel it or follow it.
-#[derive(Clone, Debug, Default)]
-pub struct Asker {
-    pub cancel: CancellationToken,
-    pub live: Option<Arc<Live>>,
-    /// The turn's entry in the tenant's rate limit of turns.
-    counted: Option<Arc<Counted>>,
-}
-
-impl Asker {
-    /// The turn has begun or waits for its place, so it counts for the rate limit. A rejected or repeated request does not count.
-    pub fn counts(&self) {
-        if let Some(counted) = &self.counted {
-            counted.keep();
-        }
-    }
-}
-
 /// A started turn.
 pub struct Started {
     pub asker: Asker,
@@ -92,10 +74,10 @@ pub struct Started {
 /// # Errors
 /// `rate_limited`, `unavailable`.
 pub fn start<F>(
-    app: &web::Data<TurnState>,
+    app: &web::Data<Ai>,
     caller: &Caller,
     is_heard: bool,
-    run: impl FnOnce(web::Data<TurnState>, Caller, Asker) -> F,
+    run: impl FnOnce(web::Data<Ai>, Caller, Asker) -> F,
 ) -> Result<Started>
 where
     F: Future<Output = Result<Reply>> + 'static,
@@ -113,7 +95,7 @@ where
 /// # Errors
 /// `rate_limited`, `unavailable`.
 pub fn spawn<T: 'static>(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     work: impl Future<Output = Result<T>> + 'static,
 ) -> Result<JoinHandle<Result<T>>> {
@@ -126,7 +108,7 @@ pub fn spawn<T: 'static>(
 type Places = (Permit, OwnedSemaphorePermit);
 
 /// Checks that the tenant may have one more turn at the same time and in this minute, and the server too.
-fn admitted(app: &TurnState, caller: &Caller) -> Result<(Places, Counted)> {
+fn admitted(app: &Ai, caller: &Caller) -> Result<(Places, Counted)> {
     let places = caller.tenant.limits.concurrent_turns;
     let permit = app.limits.turns.take(caller.tenant_id(), places, "concurrent-turns")?;
     let place = app.admission.turn()?;
@@ -178,12 +160,12 @@ impl Started {
 /// # Errors
 /// The turn's errors before its answer begins.
 pub async fn respond<F>(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     campaign: &str,
     wish: Wish,
     key: Option<IdempotencyKey>,
-    run: impl FnOnce(web::Data<TurnState>, Caller, Asker) -> F,
+    run: impl FnOnce(web::Data<Ai>, Caller, Asker) -> F,
 ) -> Result<HttpResponse>
 where
     F: Future<Output = Result<Reply>> + 'static,

@@ -8,18 +8,18 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{
-    CallStatus, LlmCall, PromptView, Status, Timings, ToolCall, Trace, TurnView, ask,
+    ask,
     calls::{self, Hands},
     clean::{Cleaner, Removed},
-    created_at,
     live::Speech,
     runner::{answer_calls, millis},
-    start::Asker,
+    running::Asker,
     store::{self, Failure},
+    view::{CallStatus, LlmCall, PromptView, Status, Timings, ToolCall, Trace, TurnView, created_at},
 };
 use crate::{
+    state::Ai,
     tools::{self, shorten::shorten},
-    turns::state::TurnState,
 };
 use base::{
     error::{Code, Error, Result},
@@ -41,7 +41,7 @@ const SAVE_EVERY: Duration = Duration::from_millis(250);
 
 /// The conversation of a turn in progress.
 pub struct Talk<'a> {
-    pub app: &'a TurnState,
+    pub app: &'a Ai,
     pub caller: &'a Caller,
     /// What the model is asked for.
     pub task: Task,
@@ -78,7 +78,7 @@ pub struct Question<'p> {
 impl<'a> Talk<'a> {
     /// A conversation that has not begun.
     pub fn new(
-        app: &'a TurnState,
+        app: &'a Ai,
         caller: &'a Caller,
         (task, choice): (Task, Arc<Choice>),
         mode: ReplyMode,
@@ -94,7 +94,7 @@ impl<'a> Talk<'a> {
             mode,
             asker,
             id,
-            steps_max: app.turns.steps_max,
+            steps_max: app.settings.turns.steps_max,
             created_at: created_at(id),
             started,
             in_model: Duration::ZERO,

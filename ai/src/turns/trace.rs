@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    CallError, LlmCall, Timings, TurnView,
     clean::Removed,
+    view::{CallError, LlmCall, Timings, TurnView},
     words::{About, Words},
 };
 use crate::prompt::LoreDecision;

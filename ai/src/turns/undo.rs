@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::store::revert::{Pace, Worker, revert};
-use crate::turns::state::TurnState;
+use crate::state::Ai;
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
@@ -63,13 +63,7 @@ pub struct TurnUndoing {
 ///
 /// # Errors
 /// `undo_conflict` with each row that was changed since, `gone` if its journal was pruned, `conflict` if it was undone.
-pub async fn undo(
-    app: &TurnState,
-    caller: &Caller,
-    c: &str,
-    turn: Uuid,
-    key: Option<&IdempotencyKey>,
-) -> Result<Reply> {
+pub async fn undo(app: &Ai, caller: &Caller, c: &str, turn: Uuid, key: Option<&IdempotencyKey>) -> Result<Reply> {
     undo_with_retry(app, caller, c, turn, key, false).await
 }
 
@@ -77,12 +71,12 @@ pub async fn undo(
 ///
 /// # Errors
 /// The errors of [`undo`] except `undo_conflict`.
-pub async fn undo_rest(app: &TurnState, caller: &Caller, c: &str, turn: Uuid) -> Result<Reply> {
+pub async fn undo_rest(app: &Ai, caller: &Caller, c: &str, turn: Uuid) -> Result<Reply> {
     undo_with_retry(app, caller, c, turn, None, true).await
 }
 
 async fn undo_with_retry(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     c: &str,
     turn: Uuid,
@@ -112,7 +106,7 @@ enum Attempted {
 }
 
 async fn attempt(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     c: &str,
     turn: Uuid,
@@ -227,7 +221,7 @@ async fn at_once(tx: &TenantTx, turn: Uuid, effects: i64, leaves_changed: bool) 
 ///
 /// # Errors
 /// `undo_conflict`.
-async fn look(app: &TurnState, caller: &Caller, turn: Uuid) -> Result<()> {
+async fn look(app: &Ai, caller: &Caller, turn: Uuid) -> Result<()> {
     let mut upto = i64::MAX;
     let (mut conflicts, mut total) = (Vec::new(), 0);
     loop {

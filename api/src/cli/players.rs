@@ -19,7 +19,7 @@ use ai::{
         evaluate as evaluation,
         request::{ActRequest, SWITCH},
     },
-    turns::start::Asker,
+    turns::running::Asker,
 };
 use base::error::{Code, Error, Result};
 use edge::{caller::Caller, http::Reply, tenant_settings::service as tenants};

@@ -6,7 +6,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use ai::turns::{CallStatus, TurnView};
+use ai::turns::view::{CallStatus, TurnView};
 
 /// An event of a turn. `event` is the name of the server-sent event, `data` its content.
 #[derive(ToSchema)]

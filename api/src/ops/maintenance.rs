@@ -54,9 +54,9 @@ pub fn start(app: &Arc<App>, url: &str, life: Life) {
     tokio::spawn(removals(app.clone()));
     tokio::spawn(elsewhere(app.clone()));
     tokio::spawn(retention(app.clone()));
-    tokio::spawn(bridge::post::listen(app.frontends_state(), url.to_owned()));
-    tokio::spawn(with_need(Need::End, bridge::post::fetch(app.frontends_state())));
-    if let Err(error) = reactions::work::start(app.turn(), url.to_owned()) {
+    tokio::spawn(bridge::post::listen(app.frontends.clone(), url.to_owned()));
+    tokio::spawn(with_need(Need::End, bridge::post::fetch(app.frontends.clone())));
+    if let Err(error) = reactions::work::start(app.ai(), url.to_owned()) {
         tracing::error!(%error, "NPCs and owners cannot react on this server");
     }
 }
@@ -271,7 +271,7 @@ pub async fn prune(app: &App) -> Result<()> {
         }
     }
     sqlx::query("SELECT prune_pending_imports()").execute(&mut *app.pool.acquire().await?).await?;
-    bridge::prune(app).await?;
+    bridge::prune(&app.frontends).await?;
     failed.map_or(Ok(()), Err)
 }
 

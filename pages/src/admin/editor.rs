@@ -19,7 +19,7 @@ use super::{
     html, is_htmx, page_of, pending_form, see,
     submitted::Submitted,
 };
-use ai::planner::state::PlannerState;
+use ai::state::Ai;
 use base::{
     error::{Code, Error, Result},
     request_id::RequestId,
@@ -38,7 +38,7 @@ use world::campaigns::Campaigns;
 
 /// A signed-in user at a page that they may use, with the form that they sent.
 pub struct Editor {
-    pub app: web::Data<PlannerState>,
+    pub app: web::Data<Ai>,
     pub request: HttpRequest,
     pub user: User,
     pub tenant_name: String,
@@ -243,13 +243,13 @@ pub(super) fn campaign_url(campaign: &campaign::Model, rest: &str) -> String {
 }
 
 /// The signed-in user, if there is one.
-async fn who(app: &PlannerState, request: &HttpRequest) -> Result<Option<(Secret, User)>> {
+async fn who(app: &Ai, request: &HttpRequest) -> Result<Option<(Secret, User)>> {
     let Some(secret) = secret_of(request) else { return Ok(None) };
     Ok(sessions::user(&app.pool, &secret).await?.map(|user| (secret, user)))
 }
 
-pub(super) fn app_of(request: &HttpRequest) -> Result<web::Data<PlannerState>> {
-    request.app_data::<web::Data<PlannerState>>().cloned().ok_or_else(|| Error::internal("no application state"))
+pub(super) fn app_of(request: &HttpRequest) -> Result<web::Data<Ai>> {
+    request.app_data::<web::Data<Ai>>().cloned().ok_or_else(|| Error::internal("no application state"))
 }
 
 fn is_secure(request: &HttpRequest) -> bool {

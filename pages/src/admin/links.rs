@@ -13,7 +13,7 @@ use super::{
     sign_in::Stranger,
     submitted::TOKEN_FIELD,
 };
-use ai::planner::state::PlannerState;
+use ai::state::Ai;
 use base::error::{Code, Error, Result};
 use edge::{
     http::validate,
@@ -75,18 +75,18 @@ fn page(request: &HttpRequest, status: StatusCode, secret: &Secret, page: &impl 
     Ok(answer)
 }
 
-async fn signed_in(app: &PlannerState, request: &HttpRequest) -> Result<Option<(Secret, User)>> {
+async fn signed_in(app: &Ai, request: &HttpRequest) -> Result<Option<(Secret, User)>> {
     let Some(secret) = secret_of(request) else { return Ok(None) };
     Ok(sessions::user(&app.pool, &secret).await?.map(|user| (secret, user)))
 }
 
-async fn find_invitation(app: &PlannerState, link: &Secret) -> Result<Invitation> {
+async fn find_invitation(app: &Ai, link: &Secret) -> Result<Invitation> {
     links::invitation(&app.pool, link).await?.ok_or_else(no_longer_good)
 }
 
 /// The invitation's page, for the present state of its holder.
 async fn invitation_page(
-    app: &PlannerState,
+    app: &Ai,
     request: &HttpRequest,
     asked: &Invitation,
     (name, problem): (&str, Option<&str>),
@@ -131,7 +131,7 @@ pub async fn accept(request: HttpRequest, stranger: Stranger) -> Result<HttpResp
 
 /// Creates an account and signs it in.
 async fn joined(
-    app: &web::Data<PlannerState>,
+    app: &web::Data<Ai>,
     request: &HttpRequest,
     stranger: &Stranger,
     link: &Secret,

@@ -221,11 +221,7 @@ pub async fn enter_code(request: HttpRequest, stranger: Stranger) -> Result<Http
 }
 
 /// Signs out this browser, or with `everywhere` every browser of the user.
-pub async fn leave(
-    request: HttpRequest,
-    stranger: Stranger,
-    app: web::Data<ai::planner::state::PlannerState>,
-) -> Result<HttpResponse> {
+pub async fn leave(request: HttpRequest, stranger: Stranger, app: web::Data<ai::state::Ai>) -> Result<HttpResponse> {
     if let Some(secret) = &stranger.secret {
         sessions::end(&app.pool, secret, stranger.form.has("everywhere")).await?;
     }

@@ -21,11 +21,11 @@ use ai::{
     prompt::LoreReason,
     tools::remembers,
     turns::{
-        Ending,
         again::{self, Wished},
         clean::CleaningRule,
         start::Wish,
         trace, undo,
+        view::Ending,
     },
 };
 use base::error::{Code, Error, Result};
@@ -425,14 +425,14 @@ pub async fn try_again(at: InCampaign) -> Result<HttpResponse> {
     let reroll = at.form.has("reroll");
     let wished = Wished { model: given("model"), hint: given("hint"), reroll };
     let caller = at.caller.clone();
-    let done = again::try_again(at.app.turn(), caller, &at.campaign.slug, turn, wished, Wish::Later, None).await;
+    let done = again::try_again(at.app.clone(), caller, &at.campaign.slug, turn, wished, Wish::Later, None).await;
     started(&at, done).await
 }
 
 /// Lets the answer go on, and redirects to the new turn as soon as it runs.
 pub async fn go_on(at: InCampaign) -> Result<HttpResponse> {
     let turn = id(&at)?;
-    let done = again::continue_one(at.app.turn(), at.caller.clone(), &at.campaign.slug, turn, Wish::Later, None).await;
+    let done = again::continue_one(at.app.clone(), at.caller.clone(), &at.campaign.slug, turn, Wish::Later, None).await;
     started(&at, done).await
 }
 
@@ -461,7 +461,7 @@ async fn refused(at: &InCampaign, error: Error) -> Result<HttpResponse> {
 /// Chooses this attempt.
 pub async fn choose(at: InCampaign) -> Result<HttpResponse> {
     let turn = id(&at)?;
-    match again::choose_one(&at.app.turn(), &at.caller, &at.campaign.slug, turn, None).await {
+    match again::choose_one(&at.app, &at.caller, &at.campaign.slug, turn, None).await {
         Ok(_) => Ok(at.redirect(&at.url(&format!("turns/{turn}")), "This answer is chosen now.")),
         Err(error) => refused(&at, error).await,
     }
@@ -471,7 +471,7 @@ pub async fn choose(at: InCampaign) -> Result<HttpResponse> {
 pub async fn correct(at: InCampaign) -> Result<HttpResponse> {
     let turn = id(&at)?;
     let narrative = at.form.text("narrative").replace("\r\n", "\n");
-    match again::correct_one(&at.app.turn(), &at.caller, &at.campaign.slug, turn, &narrative, &Expected::any()).await {
+    match again::correct_one(&at.app, &at.caller, &at.campaign.slug, turn, &narrative, &Expected::any()).await {
         Ok(_) => Ok(at.redirect(&at.url(&format!("turns/{turn}")), "The answer was corrected.")),
         Err(error) => refused(&at, error).await,
     }

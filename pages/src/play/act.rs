@@ -1,7 +1,20 @@
 //! What a player does: speaking to somebody or to everyone, saying what the character does, and rolling dice.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, post, web};
-use ai::turns::state::TurnState;
+use ai::{
+    planner::{
+        act::act,
+        request::{ActRequest, may},
+    },
+    state::Ai,
+    turns::{
+        again::{self, Wished},
+        job::{Job, OnBusy, OnFailure, Way},
+        runner,
+        running::Asker,
+        start::{Wish as AnswerWish, start},
+    },
+};
 use askama::Template;
 use db::tenancy;
 use entity::message::{Author, Type};
@@ -10,19 +23,6 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{Filled, Notice, filled, html, is_htmx, page_or_alert, rendered, table::Seat, visit::Visitor, whisper};
-use ai::{
-    planner::{
-        act::act,
-        request::{ActRequest, may},
-        state::PlannerState,
-    },
-    turns::{
-        Job, OnBusy, OnFailure, Way,
-        again::{self, Wished},
-        runner,
-        start::{Asker, Wish as AnswerWish, start},
-    },
-};
 use base::error::{Error, Result};
 use edge::{caller::Caller, http::forms::from_our_page};
 use entity::kind::EntityKind;
@@ -62,7 +62,7 @@ struct Pending<'a> {
 /// Says something.
 #[post("/{campaign}/say")]
 pub async fn say(
-    app: web::Data<PlannerState>,
+    app: web::Data<Ai>,
     visitor: Visitor,
     request: HttpRequest,
     path: web::Path<String>,
@@ -72,7 +72,7 @@ pub async fn say(
 }
 
 async fn post_words(
-    app: &web::Data<PlannerState>,
+    app: &web::Data<Ai>,
     visitor: &Visitor,
     request: &HttpRequest,
     link: &str,
@@ -120,10 +120,9 @@ async fn post_words(
         reaction: None,
         way: Way::Answer,
     };
-    let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
-        runner::run(&app, &caller, &job, &asker).await
-    };
-    let Ok(turn) = start(&app.turn(), &visitor.caller, true, run)?.begun().await? else {
+    let run =
+        async move |app: web::Data<Ai>, caller: Caller, asker: Asker| runner::run(&app, &caller, &job, &asker).await;
+    let Ok(turn) = start(&app.clone(), &visitor.caller, true, run)?.begun().await? else {
         return Err(Error::internal("a turn without a key was answered before it began"));
     };
     if !is_htmx(request) {
@@ -141,7 +140,7 @@ struct Aside<'a> {
 
 /// Plans a command from the player's text. Everyone sees the public result live. A private result is the response to the player.
 async fn planned(
-    app: &web::Data<PlannerState>,
+    app: &web::Data<Ai>,
     visitor: &Visitor,
     request: &HttpRequest,
     link: &str,
@@ -159,7 +158,7 @@ async fn planned(
     };
     let planner = app.clone();
     let run = async move |_, caller: Caller, asker: Asker| act(&planner, &caller, &wanted, &asker).await;
-    let Err(reply) = start(&app.turn(), &visitor.caller, false, run)?.begun().await? else {
+    let Err(reply) = start(&app.clone(), &visitor.caller, false, run)?.begun().await? else {
         return Err(Error::internal("the planner began a turn instead of answering"));
     };
     let answer: serde_json::Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
@@ -180,7 +179,7 @@ struct Roll {
 /// Rolls dice from the campaign's fair stream, for everyone to see.
 #[post("/{campaign}/roll")]
 pub async fn roll(
-    app: web::Data<PlannerState>,
+    app: web::Data<Ai>,
     visitor: Visitor,
     request: HttpRequest,
     path: web::Path<String>,
@@ -190,7 +189,7 @@ pub async fn roll(
 }
 
 async fn rolled(
-    app: &PlannerState,
+    app: &Ai,
     visitor: &Visitor,
     request: &HttpRequest,
     link: &str,
@@ -231,7 +230,7 @@ async fn rolled(
     Ok(empty_or_redirect(request, link))
 }
 
-async fn write(app: &PlannerState, (caller, campaign): (Caller, Uuid), message: NewMessage) -> Result<()> {
+async fn write(app: &Ai, (caller, campaign): (Caller, Uuid), message: NewMessage) -> Result<()> {
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         app.limits.check_rows(tx, &caller, "message").await?;
         messages::insert(tx, campaign, std::slice::from_ref(&message)).await?;
@@ -255,7 +254,7 @@ struct Attempt {}
 /// Tries the last answer to this player again. The new one arrives like every message, in place of the other.
 #[post("/{campaign}/turns/{turn}/again")]
 pub async fn try_again(
-    app: web::Data<PlannerState>,
+    app: web::Data<Ai>,
     visitor: Visitor,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
@@ -266,7 +265,7 @@ pub async fn try_again(
         from_our_page(&request)?;
         let Attempt {} = filled(form)?;
         let caller = visitor.caller.clone();
-        again::try_again(app.turn(), caller, &link, turn, Wished::default(), AnswerWish::Later, None).await?;
+        again::try_again(app.clone(), caller, &link, turn, Wished::default(), AnswerWish::Later, None).await?;
         Ok(empty_or_redirect(&request, &link))
     };
     page_or_alert(&request, done.await)
@@ -282,7 +281,7 @@ struct Chosen {
 /// Chooses another alternative of the last answer to this player.
 #[post("/{campaign}/choose")]
 pub async fn choose(
-    app: web::Data<PlannerState>,
+    app: web::Data<Ai>,
     visitor: Visitor,
     request: HttpRequest,
     path: web::Path<String>,
@@ -291,7 +290,7 @@ pub async fn choose(
     let done = async {
         from_our_page(&request)?;
         let Chosen { turn } = filled(form)?;
-        again::choose_one(&app.turn(), &visitor.caller, &path, turn, None).await?;
+        again::choose_one(&app.clone(), &visitor.caller, &path, turn, None).await?;
         Ok(empty_or_redirect(&request, &path))
     };
     page_or_alert(&request, done.await)
@@ -307,7 +306,7 @@ struct Met {
 /// Lets an NPC greet the player, if their conversation has not begun.
 #[post("/{campaign}/meet")]
 pub async fn meet(
-    app: web::Data<PlannerState>,
+    app: web::Data<Ai>,
     visitor: Visitor,
     request: HttpRequest,
     path: web::Path<String>,
@@ -330,10 +329,10 @@ pub async fn meet(
             reaction: None,
             way: Way::Greeting(0),
         };
-        let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
+        let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
             runner::run(&app, &caller, &job, &asker).await
         };
-        start(&app.turn(), &visitor.caller, false, run)?.ended().await?;
+        start(&app.clone(), &visitor.caller, false, run)?.ended().await?;
         Ok(empty_or_redirect(&request, &path))
     };
     page_or_alert(&request, done.await)

@@ -21,8 +21,8 @@ use super::{
     visit::Visitor,
 };
 use ai::{
-    planner::state::PlannerState,
     reactions::replies,
+    state::Ai,
     turns::events::{Event, Heard, Listener, listener},
 };
 use base::error::{Code, Error, Result};
@@ -42,7 +42,7 @@ struct From {
 /// Follows the table: `message`, `sheet`, `fights`, `people`, and `over` when the visit has ended.
 #[get("/{campaign}/live")]
 pub async fn follow(
-    app: web::Data<PlannerState>,
+    app: web::Data<Ai>,
     visitor: Result<Visitor>,
     request: HttpRequest,
     path: web::Path<String>,
@@ -60,7 +60,7 @@ pub async fn follow(
 }
 
 async fn followed(
-    app: web::Data<PlannerState>,
+    app: web::Data<Ai>,
     visitor: Visitor,
     request: &HttpRequest,
     link: &str,
@@ -102,7 +102,7 @@ fn ended() -> Bytes {
 
 /// A reader of the table's live stream.
 struct Onlooker {
-    app: web::Data<PlannerState>,
+    app: web::Data<Ai>,
     visitor: Visitor,
     link: String,
     after: i64,
@@ -195,13 +195,13 @@ impl Onlooker {
 /// A reply while the model writes it: `text` in pieces, and `done`.
 #[get("/{campaign}/turns/{turn}")]
 pub async fn turn(
-    app: web::Data<PlannerState>,
+    app: web::Data<Ai>,
     visitor: Visitor,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
 ) -> HttpResponse {
     let (link, turn) = path.into_inner();
-    match listener(app.turn(), &visitor.caller, &link, turn, sse::last_event_id(&request)).await {
+    match listener(app.clone(), &visitor.caller, &link, turn, sse::last_event_id(&request)).await {
         Ok(Some(listener)) => event_stream(listener),
         Ok(None) => HttpResponse::NoContent().finish(),
         Err(error) => super::alert(&request, &error),

@@ -9,10 +9,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{page_or_alert, rendered, visit::Visitor};
-use ai::{
-    planner::{self, state::PlannerState},
-    turns::again::alternatives_of,
-};
+use ai::{planner, state::Ai, turns::again::alternatives_of};
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{
@@ -42,7 +39,7 @@ impl Seat {
     ///
     /// # Errors
     /// `not_found` for a campaign that is not theirs.
-    pub async fn take(app: &PlannerState, visitor: &Visitor, campaign: &str) -> Result<Self> {
+    pub async fn take(app: &Ai, visitor: &Visitor, campaign: &str) -> Result<Self> {
         let caller = visitor.caller.clone();
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         let campaign = campaign_id(&tx, &caller, &Ref::parse(campaign)).await?;
@@ -240,7 +237,7 @@ impl Fight {
 
 /// The table, or the form to join it for people without a visit.
 #[get("/{campaign}")]
-pub async fn page(app: web::Data<PlannerState>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+pub async fn page(app: web::Data<Ai>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
     use actix_web::FromRequest as _;
     let page = match Visitor::extract(&request).await {
         Ok(visitor) => sat_down(&app, &visitor, &path).await,
@@ -255,7 +252,7 @@ pub async fn page(app: web::Data<PlannerState>, request: HttpRequest, path: web:
     }
 }
 
-async fn sat_down(app: &PlannerState, visitor: &Visitor, link: &str) -> Result<HttpResponse> {
+async fn sat_down(app: &Ai, visitor: &Visitor, link: &str) -> Result<HttpResponse> {
     let seat = Seat::take(app, visitor, link).await?;
     // Read first: everything after this entry is sent live.
     let (seq, _) = journal::head(&seat.tx, seat.campaign).await?;
@@ -286,7 +283,7 @@ async fn sat_down(app: &PlannerState, visitor: &Visitor, link: &str) -> Result<H
 ///
 /// # Errors
 /// `not_found` if the character is gone.
-pub async fn people(app: &PlannerState, seat: &Seat) -> Result<People> {
+pub async fn people(app: &Ai, seat: &Seat) -> Result<People> {
     let company = table::company(&seat.tx, seat.campaign, seat.player).await?;
     let plans = planner::request::is_on(app, &seat.caller).is_ok();
     Ok(People { people: company.npcs, plans, fights: company.fights })

@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{Filled, filled, page_or_alert, table_of};
-use ai::planner::state::PlannerState;
+use ai::state::Ai;
 use base::{
     clock,
     error::{Code, Error, Result},
@@ -78,8 +78,8 @@ impl FromRequest for Visitor {
     }
 }
 
-fn app_of(request: &HttpRequest) -> Result<web::Data<PlannerState>> {
-    request.app_data::<web::Data<PlannerState>>().cloned().ok_or_else(|| Error::internal("no application state"))
+fn app_of(request: &HttpRequest) -> Result<web::Data<Ai>> {
+    request.app_data::<web::Data<Ai>>().cloned().ok_or_else(|| Error::internal("no application state"))
 }
 
 fn request_id(request: &HttpRequest) -> RequestId {

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::turns::{
-    Job, OnBusy, OnFailure, Way,
+    job::{Job, OnBusy, OnFailure, Way},
     store::revert::{Pace, revert},
 };
 use base::{

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::answer::{Answer, COLUMNS, act_as, check_journal, set_aside};
-use crate::turns::{state::TurnState, trace};
+use crate::{state::Ai, turns::trace};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
@@ -28,13 +28,7 @@ use world::edits::{self, Conflict};
 ///
 /// # Errors
 /// `conflict`, `undo_conflict` with what stands in the way.
-pub async fn choose_one(
-    app: &TurnState,
-    caller: &Caller,
-    c: &str,
-    turn: Uuid,
-    key: Option<&IdempotencyKey>,
-) -> Result<Reply> {
+pub async fn choose_one(app: &Ai, caller: &Caller, c: &str, turn: Uuid, key: Option<&IdempotencyKey>) -> Result<Reply> {
     edge::http::write(app, caller, key, async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
         let row = sqlx::query("SELECT coalesce(parent_turn_id, id) AS root FROM turn \
@@ -102,7 +96,7 @@ pub async fn choose_one(
 /// # Errors
 /// `conflict` for a turn whose narrative cannot change, `precondition_failed`.
 pub async fn correct_one(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     c: &str,
     turn: Uuid,

@@ -7,11 +7,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{Wished, choose_one, continue_one, correct_one, try_again};
-use crate::turns::{
-    TurnView,
-    start::{TurnStarted, Wish},
-    state::TurnState,
-    trace::TurnRecord,
+use crate::{
+    state::Ai,
+    turns::{
+        start::{TurnStarted, Wish},
+        trace::TurnRecord,
+        view::TurnView,
+    },
 };
 use base::error::{Problem, Result};
 use edge::{
@@ -80,7 +82,7 @@ fn narrative_fits(text: &str, _: &()) -> garde::Result {
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 pub async fn regenerate(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
@@ -101,7 +103,7 @@ pub async fn regenerate(
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 pub async fn go_on(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
@@ -118,7 +120,7 @@ pub async fn go_on(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnRecord), (status = "default", body = Problem)))]
 pub async fn choose(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<NoBody>,
@@ -133,7 +135,7 @@ pub async fn choose(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = TurnRecord), (status = "default", body = Problem)))]
 pub async fn correct(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,

@@ -16,11 +16,14 @@ use uuid::Uuid;
 pub use choose::{alternatives_of, choose_one, correct_one};
 
 use super::{
-    Job, Status, Way, runner,
-    start::{Asker, Wish, respond},
+    job::{Job, Way},
+    runner,
+    running::Asker,
+    start::{Wish, respond},
     store::{self, Failure, NewTurn, Opened, Place},
+    view::Status,
 };
-use crate::{tools::Earlier, turns::state::TurnState};
+use crate::{state::Ai, tools::Earlier};
 use answer::{Answer, Lock, act_as, set_aside};
 use base::{
     error::{Code, Error, Result},
@@ -91,7 +94,7 @@ enum Aside {
 
 /// Sets the turn aside, runs the attempt, and applies the turn again if the attempt does not answer.
 async fn attempt(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     campaign: &str,
     mut job: Job,
@@ -126,7 +129,7 @@ async fn attempt(
 }
 
 /// Sets the turn aside and gives its place in the conversation to the attempt, in one transaction.
-async fn begin(app: &TurnState, caller: &Caller, campaign: &str, job: &Job, again: &Again) -> Result<Aside> {
+async fn begin(app: &Ai, caller: &Caller, campaign: &str, job: &Job, again: &Again) -> Result<Aside> {
     let tx = TenantTx::write(&app.pool, &caller.actor()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
     let answer = Answer::find(&tx, caller, campaign, again.of, Lock::Yes).await?;
@@ -181,7 +184,7 @@ pub struct Wished {
 /// # Errors
 /// `conflict` with what stands in the way; the errors of a turn.
 pub async fn try_again(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     campaign: &str,
     turn: Uuid,
@@ -190,7 +193,7 @@ pub async fn try_again(
     key: Option<IdempotencyKey>,
 ) -> Result<HttpResponse> {
     let (named, its_key) = (campaign.to_owned(), key.clone());
-    let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
+    let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
         // Of a repeated request the answer is not the last one any more.
         if let Some(stored) = answered(&app, &caller, its_key.as_ref()).await? {
             return Ok(stored);
@@ -202,7 +205,7 @@ pub async fn try_again(
 }
 
 async fn prepare(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     campaign: &str,
     turn: Uuid,
@@ -273,7 +276,7 @@ async fn prepare(
 /// # Errors
 /// `conflict` with what stands in the way; the errors of a turn.
 pub async fn continue_one(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     campaign: &str,
     turn: Uuid,
@@ -281,7 +284,7 @@ pub async fn continue_one(
     key: Option<IdempotencyKey>,
 ) -> Result<HttpResponse> {
     let (named, its_key) = (campaign.to_owned(), key.clone());
-    let run = async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| {
+    let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
         if let Some(stored) = answered(&app, &caller, its_key.as_ref()).await? {
             return Ok(stored);
         }

@@ -10,11 +10,13 @@ use uuid::Uuid;
 use super::{GmJob, Look, run};
 use crate::{
     prompt::preview::Preview,
+    state::Ai,
     turns::{
-        OnBusy, OnFailure, TurnView,
         http::action_fits,
-        start::{Asker, TurnStarted, Wish, respond},
-        state::TurnState,
+        job::{OnBusy, OnFailure},
+        running::Asker,
+        start::{TurnStarted, Wish, respond},
+        view::TurnView,
     },
 };
 use base::error::{Problem, Result};
@@ -90,7 +92,7 @@ impl GmTurnInput {
     responses((status = 200, description = "The whole turn, or with `stream` its events as they come", content((TurnView = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 pub async fn turn(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
@@ -101,8 +103,7 @@ pub async fn turn(
     let (campaign, session) = path.into_inner();
     let job = body.value.job(campaign, session, body.idempotency);
     let (campaign, key) = (job.campaign.clone(), job.key.clone());
-    let run =
-        async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;
+    let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;
     respond(app, caller, &campaign, wish, key, run).await
 }
 
@@ -131,7 +132,7 @@ pub struct GmPromptInput {
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Session id")),
     responses((status = 200, body = Preview), (status = "default", body = Problem)))]
 pub async fn preview(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<GmPromptInput>,

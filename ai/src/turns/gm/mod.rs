@@ -4,6 +4,7 @@
 //! read the same cursor. The end of what it was told is stored with the turn, and counts as seen once the turn completes.
 
 pub mod http;
+mod lasting;
 mod lore;
 mod prompt;
 mod role;
@@ -17,20 +18,20 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
-    Mechanics, OnBusy, OnFailure, PromptView, SectionView, Status, Trace, TurnView,
     calls::Hands,
     clean::Cleaner,
+    job::{OnBusy, OnFailure},
     place::{self, Attempted, in_place},
     rules,
-    running::Spot,
-    start::Asker,
+    running::{Asker, Spot},
     store::{self, Ended, NewTurn, Opened, Place},
     talk::{Question, Talk, body_and_record},
+    view::{Mechanics, PromptView, SectionView, Status, Trace, TurnView},
 };
 use crate::{
     prompt::{cache::Prompts, preview::Preview, transcript::Exchange},
+    state::Ai,
     tools::{ActorKind, Effects, Hand, Rest},
-    turns::state::TurnState,
 };
 use base::{
     error::{Code, Error, Result},
@@ -86,7 +87,7 @@ pub struct GmJob {
 ///
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
-pub async fn run(app: &TurnState, caller: &Caller, job: &GmJob, asker: &Asker) -> Result<Reply> {
+pub async fn run(app: &Ai, caller: &Caller, job: &GmJob, asker: &Asker) -> Result<Reply> {
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     models.check_on()?;
     let mechanics = match job.mechanics {
@@ -145,7 +146,7 @@ struct GmTurn<'a> {
 }
 
 async fn attempt(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     job: &GmJob,
     models: &TenantModels,
@@ -305,7 +306,7 @@ impl GmTurn<'_> {
             hand: self.hand.as_ref(),
             earlier: None,
             rows_max: self.talk.caller.tenant.limits.rows_per_kind,
-            effects: Effects::of(self.talk.app.turns.effects_max),
+            effects: Effects::of(self.talk.app.settings.turns.effects_max),
         };
         self.talk.run(&question, &hands).await
     }
@@ -411,7 +412,7 @@ impl GmTurn<'_> {
     }
 
     fn prompt_view(&self) -> PromptView {
-        let view = |s: &prompt::Part| SectionView { name: s.name, tokens: s.tokens, hash: s.hash.clone() };
+        let view = |s: &lasting::Part| SectionView { name: s.name, tokens: s.tokens, hash: s.hash.clone() };
         PromptView {
             cache: if self.prompt.hit { "hit" } else { "miss" },
             base_hash: self.prompt.base.hash.clone(),

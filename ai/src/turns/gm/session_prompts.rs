@@ -6,7 +6,7 @@ use std::sync::Arc;
 use entity::session::Role;
 use uuid::Uuid;
 
-use super::{lore::Lore, prompt::Base};
+use super::{lasting::Base, lore::Lore};
 use crate::prompt::{
     cache::{FairCache, Weigh},
     transcript::Transcript,

@@ -6,10 +6,13 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{Resolution, RulesJob, run};
-use crate::turns::{
-    http::action_fits,
-    start::{Asker, TurnStarted, Wish, respond},
-    state::TurnState,
+use crate::{
+    state::Ai,
+    turns::{
+        http::action_fits,
+        running::Asker,
+        start::{TurnStarted, Wish, respond},
+    },
 };
 use base::error::{Problem, Result};
 use edge::{
@@ -47,7 +50,7 @@ pub struct ResolveInput {
     responses((status = 200, description = "The outcome, or with `stream` the turn's events as they come", content((Resolution = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The turn runs, because the request asked for `Prefer: respond-async`", body = TurnStarted), (status = "default", body = Problem)))]
 pub async fn resolve(
-    app: web::Data<TurnState>,
+    app: web::Data<Ai>,
     caller: Caller,
     request: HttpRequest,
     path: web::Path<String>,
@@ -70,7 +73,6 @@ pub async fn resolve(
     };
     let wish = Wish::of(&request, stream);
     let (campaign, key) = (job.campaign.clone(), job.key.clone());
-    let run =
-        async move |app: web::Data<TurnState>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;
+    let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| run(&app, &caller, &job, &asker).await;
     respond(app, caller, &campaign, wish, key, run).await
 }

@@ -4,7 +4,7 @@ use edge::auth::player;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::turns::{Mechanics, state::TurnState};
+use crate::{state::Ai, turns::view::Mechanics};
 use base::{
     error::{Error, Result},
     stored::Columns,
@@ -20,7 +20,7 @@ use edge::{
 /// # Errors
 /// `validation_failed` with `unknown_reference` at `/mechanics_turn_id`.
 pub async fn mechanics(
-    app: &TurnState,
+    app: &Ai,
     caller: &Caller,
     campaign: &str,
     player: Option<&str>,

@@ -30,13 +30,13 @@ pub use mechanics::mechanics;
 use ruling::{Decided, Ruling};
 
 use super::{
-    OnFailure, Status, Trace, TurnView,
-    running::Spot,
-    start::Asker,
+    job::OnFailure,
+    running::{Asker, Spot},
     store::{self, Ended, NewTurn, Opened},
     talk::{Talk, body_and_record},
+    view::{Status, Trace, TurnView},
 };
-use crate::{tools::Rest, turns::state::TurnState};
+use crate::{state::Ai, tools::Rest};
 use base::{
     error::{Code, Error, Result},
     metrics,
@@ -101,7 +101,7 @@ pub const COMMAND_MESSAGES: u64 = 3;
 ///
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `invalid_dice`, `validation_failed`, `not_found`, limits.
-pub async fn run(app: &TurnState, caller: &Caller, job: &RulesJob, asker: &Asker) -> Result<Reply> {
+pub async fn run(app: &Ai, caller: &Caller, job: &RulesJob, asker: &Asker) -> Result<Reply> {
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     models.check_on()?;
     match attempt(app, caller, job, &models, asker).await {
@@ -116,13 +116,7 @@ pub async fn run(app: &TurnState, caller: &Caller, job: &RulesJob, asker: &Asker
     }
 }
 
-async fn attempt(
-    app: &TurnState,
-    caller: &Caller,
-    job: &RulesJob,
-    models: &TenantModels,
-    asker: &Asker,
-) -> Result<Reply> {
+async fn attempt(app: &Ai, caller: &Caller, job: &RulesJob, models: &TenantModels, asker: &Asker) -> Result<Reply> {
     let mut turn = match retry::repeat(BRIEF, async || open(app, caller, job, models, asker).await).await? {
         Open::Runs(turn) => turn,
         Open::Replay(reply) => return Ok(reply),
@@ -150,7 +144,7 @@ enum Open<'a> {
 
 /// Takes the character's place and reads the data for the prompt.
 async fn open<'a>(
-    app: &'a TurnState,
+    app: &'a Ai,
     caller: &'a Caller,
     job: &'a RulesJob,
     models: &TenantModels,

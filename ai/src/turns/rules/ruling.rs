@@ -12,7 +12,12 @@ use super::{
 };
 use crate::{
     tools::{self, ActorKind, Hold, ToolCx, Work},
-    turns::{CallError, CallStatus, ToolCall, live::Item, runner::answer_calls, talk::Talk},
+    turns::{
+        live::Item,
+        runner::answer_calls,
+        talk::Talk,
+        view::{CallError, CallStatus, ToolCall},
+    },
 };
 use base::{
     error::{Code, Error, Result},

@@ -3,9 +3,10 @@
 use uuid::Uuid;
 
 use crate::turns::{
-    OnFailure, Status, Timings, ToolCall, Trace, TurnView, created_at,
+    job::OnFailure,
     store::{self, NewTurn, Place},
     talk::body_and_record,
+    view::{Status, Timings, ToolCall, Trace, TurnView, created_at},
 };
 use base::error::Result;
 use db::tenancy::TenantTx;

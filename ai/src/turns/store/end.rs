@@ -12,7 +12,7 @@ use super::{
     revert::{Pace, Worker, revert},
     used::{Used, UsedBy, used},
 };
-use crate::turns::{LlmCall, Status};
+use crate::turns::view::{LlmCall, Status};
 use base::{error::Result, stored::Columns};
 use db::{
     pool::Pool,

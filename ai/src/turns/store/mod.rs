@@ -24,7 +24,7 @@ pub use self::{
     sweep::{Swept, freed, sweep},
     used::{UsedBy, used},
 };
-use super::{OnFailure, live::Live};
+use super::{job::OnFailure, live::Live};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,

@@ -6,7 +6,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::{NewTurn, NewTurnRow, Opened, Place, SessionRow, Terms, lost};
-use crate::turns::Status;
+use crate::turns::view::Status;
 use base::{
     error::{Code, Error, Result},
     stored::Columns,

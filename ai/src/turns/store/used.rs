@@ -4,7 +4,7 @@ use serde::Serialize;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::turns::LlmCall;
+use crate::turns::view::LlmCall;
 use base::error::Result;
 use db::tenancy::TenantTx;
 use edge::tenants::tasks::Task;

@@ -301,7 +301,7 @@ pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
         let subject = page.asked.subject()?;
         let asked = async {
             let trial = page.asked.trial()?;
-            lab::rehearse(&at.app.turn(), &at.caller, &question(&at, &page.asked, &subject), &trial).await
+            lab::rehearse(&at.app, &at.caller, &question(&at, &page.asked, &subject), &trial).await
         };
         match asked.await {
             Ok(sides) => page.said = sides.into_iter().map(spoken).collect(),
@@ -315,7 +315,7 @@ pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
 pub async fn request(at: InCampaign) -> Result<HttpResponse> {
     let asked = Asked::of_query(&at);
     let subject = asked.subject()?;
-    let body = lab::request_body(&at.app.turn(), &at.caller, &question(&at, &asked, &subject), None).await?;
+    let body = lab::request_body(&at.app, &at.caller, &question(&at, &asked, &subject), None).await?;
     Ok(HttpResponse::Ok().content_type("application/json").body(body))
 }
 
@@ -362,7 +362,7 @@ pub async fn take(at: InCampaign) -> Result<HttpResponse> {
         Ok(_) if asked.action.trim().is_empty() && !asked.entity.starts_with("session:") => {
             Err(Error::new(Code::ValidationFailed, "Write what the player does or says."))
         }
-        Ok(subject) => lab::take(&at.app.turn(), &at.caller, &question(&at, &asked, &subject)).await,
+        Ok(subject) => lab::take(&at.app, &at.caller, &question(&at, &asked, &subject)).await,
         Err(error) => Err(error),
     };
     match started {

@@ -1,0 +1,121 @@
+//! What a turn of an NPC or owner is asked for.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::again::Again;
+use crate::prompt::turn::Cause;
+use edge::http::idempotency::IdempotencyKey;
+use entity::kind::EntityKind;
+use llm::ReplyMode;
+
+/// What to do if the entity is already answering the player.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBusy {
+    /// Answer with 409.
+    #[default]
+    Reject,
+    /// Wait until the place is free.
+    Queue,
+}
+
+/// What to do with a failed turn's effects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// Revert them.
+    #[default]
+    Revert,
+    /// Keep them.
+    Keep,
+}
+
+impl OnFailure {
+    /// The name in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OnFailure::Revert => "revert",
+            OnFailure::Keep => "keep",
+        }
+    }
+}
+
+/// A requested turn.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub campaign: String,
+    pub kind: EntityKind,
+    pub entity: String,
+    pub player: String,
+    pub action: String,
+    /// The rules turn whose outcome the answer should tell.
+    pub mechanics: Option<Uuid>,
+    /// None if the chosen model decides.
+    pub mode: Option<ReplyMode>,
+    pub on_busy: OnBusy,
+    pub on_failure: OnFailure,
+    pub key: Option<IdempotencyKey>,
+    /// Set if nobody requested the turn, because the entity reacts by itself.
+    pub reaction: Option<Reaction>,
+    pub way: Way,
+}
+
+/// How a turn comes to its answer.
+#[derive(Clone, Debug, Default)]
+pub enum Way {
+    /// A model answers what a player does.
+    #[default]
+    Answer,
+    /// The entity begins the conversation with a greeting, which is named by its index. No model is asked.
+    Greeting(usize),
+    /// The entity goes on from its last answer.
+    Continuation,
+    /// Another attempt at an answer, or at a greeting.
+    Again(Box<Again>, Option<usize>),
+}
+
+impl Way {
+    /// The greeting, by its index.
+    #[must_use]
+    pub fn greeting(&self) -> Option<usize> {
+        match self {
+            Way::Greeting(greeting) | Way::Again(_, Some(greeting)) => Some(*greeting),
+            _ => None,
+        }
+    }
+
+    /// The attempt, if the answer is tried again.
+    #[must_use]
+    pub fn again(&self) -> Option<&Again> {
+        if let Way::Again(again, _) = self { Some(again) } else { None }
+    }
+
+    /// Whether no player said what the answer is to.
+    #[must_use]
+    pub fn is_unprompted(&self) -> bool {
+        self.greeting().is_some() || self.continues()
+    }
+
+    /// Whether the entity goes on from its last answer.
+    #[must_use]
+    pub fn continues(&self) -> bool {
+        matches!(self, Way::Continuation) || self.again().is_some_and(|again| again.continues)
+    }
+}
+
+/// A turn in which an entity reacts by itself. What it says waits for the player as a reply.
+#[derive(Clone, Debug)]
+pub struct Reaction {
+    pub id: Uuid,
+    /// What the entity reacts to.
+    pub cause: Cause,
+    /// The location, as a key, where the player must be to hear the reply.
+    pub location_key: Option<String>,
+    /// Whether the turn is undone if the reply cannot be delivered.
+    pub reverts: bool,
+    /// How many seconds the reply waits.
+    pub expires_seconds: u32,
+}
