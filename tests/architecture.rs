@@ -1,8 +1,8 @@
 //! The direction of dependencies: crates stand in layers, and the rooms of a crate (the modules at its root) stand in an
 //! order. Each crate and each room may use only what is listed before it.
 //!
-//! To add a room, add its name after the rooms that it uses. If there is no such place, something in it belongs lower: a file of a room
-//! may have a place of its own.
+//! To add a room, add its name after the rooms that it uses. If there is no such place, something in it belongs lower. A file of a room
+//! may have a place of its own: list it by its path.
 
 mod paths;
 
@@ -154,6 +154,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "revisions",
             "rules",
             "scenes",
+            "messages::prompt_text",
             "interchange",
             "messages",
             "encounters",

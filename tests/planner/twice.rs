@@ -97,7 +97,10 @@ async fn names_that_stand_for_something_else_are_looked_up_again() {
     acme.token(mallory).await.post(&world.path("/act"), body.clone()).await.problem(403, "forbidden");
     let elsewhere = acme.post("/v1/campaigns", json!({ "name": "Elsewhere" })).await.expect(201).id();
     let stranger = acme.token(json!({ "scopes": ["play"], "campaign": elsewhere })).await;
-    stranger.post(&world.path("/act"), body.clone()).await.problem(404, "not_found");
+    for (player, scene) in [("player_alice", "cellar"), ("player_alice", "nowhere"), ("nobody", "cellar")] {
+        let body = json!({ "player_id": player, "message": "luck", "scene_id": scene });
+        stranger.post(&world.path("/act"), body).await.problem(404, "not_found");
+    }
     // A character gets another name, a campaign another slug.
     world.patch("/characters/player_alice", json!({ "slug": "alice", "name": "Alicia" })).await.expect(200);
     world.post("/act", body.clone()).await.problem(422, "validation_failed");
@@ -105,6 +108,13 @@ async fn names_that_stand_for_something_else_are_looked_up_again() {
     world.post("/act", alice.clone()).await.expect(200);
     let words = world.get(&format!("/messages?scene_id={new}&type=chat")).await.expect(200);
     assert_eq!(words.items().last().unwrap()["speaker"]["name"], "Alicia");
+    // Another character gets the name that is remembered for the first, and with it the first's token's place.
+    world.patch("/characters/player_mallory", json!({ "slug": "player_alice" })).await.expect(200);
+    let first = json!({ "scopes": ["play"], "campaign": "port-town", "player_id": "player_alice" });
+    let first = acme.token(first).await;
+    let named = json!({ "player_id": "alice", "message": "luck", "channel": "c-1" });
+    first.post(&world.path("/act"), named).await.problem(403, "forbidden");
+    first.post(&world.path("/act"), body.clone()).await.expect(200);
     acme.patch(&world.path(""), json!({ "slug": "old-port" })).await.expect(200);
     acme.post(&world.path("/act"), alice.clone()).await.problem(404, "not_found");
     acme.post("/v1/campaigns/old-port/act", alice).await.expect(200);

@@ -1,6 +1,6 @@
 //! What is kept of a turn: its record, the list with its filters, the trace, the ledger.
 
-use edge::caller::Scope;
+use edge::{caller::Scope, state::Above};
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
@@ -77,6 +77,61 @@ async fn a_turn_is_recorded_as_it_was_answered() {
     assert_eq!(plain.body["narrative"], "Thanks!");
     world.post(&format!("/turns/{}/undo", turn.id()), json!({})).await.expect(200);
     assert_ne!(known().await.expect(200).header("etag"), record.header("etag"));
+}
+
+/// What a player says is stored as the turn's action, as the message and in the message's journal entry. What the model read of it refers to
+/// that, and comes back whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_are_stored_three_times() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut db = server.owner().await;
+    let its_id: uuid::Uuid = sqlx::query_scalar("SELECT tenant_id FROM tenant").fetch_one(&mut db).await.unwrap();
+    let tables = "SELECT tablename::text FROM pg_tables WHERE schemaname = 'public' ORDER BY 1";
+    let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(&mut db).await.unwrap();
+    let copies = async |db: &mut sqlx::PgConnection, words: &str| {
+        let mut found = Vec::new();
+        for table in &tables {
+            let sql = format!("SELECT coalesce(sum(regexp_count(t::text, $1)), 0)::bigint FROM {table} t");
+            let query = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(words);
+            let times: i64 = query.fetch_one(&mut *db).await.unwrap();
+            found.extend((times > 0).then(|| (table.clone(), times)));
+        }
+        found
+    };
+    let three: Vec<_> = ["journal", "message", "turn"].map(|table| (table.to_owned(), 1)).into();
+    let session = json!({ "client_id": "table", "role": "gm" });
+    let session = world.post("/sessions", session).await.expect(201).id();
+    server.model.set_script(Script::always(Reply::text("Hm.")));
+    let said = "  Is <b>xyzzy</b> & plugh “here”?  ";
+    let bob = world.bob("player_alice", said).await.expect(200).id();
+    assert_eq!(copies(&mut db, "xyzzy").await, three);
+    let asked = json!({ "instruction": said.replace("xyzzy", "frotz") });
+    let gm = world.post(&format!("/sessions/{session}/turns"), asked).await.expect(200).id();
+    assert_eq!(copies(&mut db, "frotz").await, three);
+    for (turn, words) in [(bob, "xyzzy"), (gm, "frotz")] {
+        let read = server.model.requests().into_iter().find(|request| request.to_string().contains(words)).unwrap();
+        let read = read["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();
+        let trace = world.get(&format!("/turns/{turn}")).await.expect(200).body["trace"].clone();
+        assert_eq!(trace["action"], said.replace("xyzzy", words));
+        let told = trace["turn_text"].as_str().unwrap();
+        assert!(told.contains(&format!("\nIs &lt;b>{words}&lt;/b> & plugh “here”?\n")), "{told}");
+        assert!(read.ends_with(told), "{read}\n{told}");
+    }
+    // A conversation that is read from the database is the one that the model had.
+    let history = async || {
+        world.bob("player_alice", "And now?").await.expect(200);
+        let request = server.model.requests().pop().unwrap();
+        let messages = request["messages"].as_array().unwrap();
+        messages.iter().map(|m| m["content"].as_str().unwrap().to_owned()).find(|m| m.contains("xyzzy")).unwrap()
+    };
+    let kept = history().await;
+    server.app.forget(its_id);
+    assert_eq!(history().await, kept);
+    // So it is in a document of the campaign.
+    let document = world.get("/export").await.expect(200).text;
+    assert!(document.contains("Is &lt;b>xyzzy&lt;/b>") && !document.contains("</>"), "{document}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

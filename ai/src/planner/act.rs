@@ -1,6 +1,6 @@
 //! Handles one text of a player, from the words to the outcome.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use serde_json::{Value, json, value::to_raw_value};
 use tokio::time::Instant;
@@ -40,7 +40,7 @@ use edge::{
         tasks::{Task, slug_in},
     },
 };
-use world::messages::service::NewMessage;
+use world::messages::{prompt_text, service::NewMessage};
 
 /// Plans a text and gives the resulting command.
 ///
@@ -90,8 +90,8 @@ pub(super) struct Acting<'a> {
     pub(super) talk: Talk<'a>,
     pub(super) wanted: &'a ActRequest,
     pub(super) scene: Arc<Scene>,
-    /// The player's words as the model reads them.
-    pub(super) words: String,
+    /// The player's words as the model reads them, and where they stand in that.
+    pub(super) words: (String, Range<usize>),
     confidence: Option<f64>,
     pub(super) cached: bool,
 }
@@ -242,8 +242,7 @@ impl<'a> Acting<'a> {
         };
         let trace = Trace {
             player_id: Some(self.scene.player),
-            action: &self.wanted.text,
-            turn_text: &self.words,
+            turn_text: prompt_text::without_words(&self.words.0, self.words.1.clone()),
             lore: Vec::new(),
             cut: Vec::new(),
             llm_calls: &self.talk.llm_calls,

@@ -59,7 +59,7 @@ impl Acting<'_> {
         answered: &Mutex<Option<(Completion, LlmCall)>>,
     ) -> Result<Arc<Plan>, Missing> {
         let Talk { app, choice, asker, .. } = &self.talk;
-        let messages = prompt::messages(allowed, &self.words);
+        let messages = prompt::messages(allowed, &self.words.0);
         let request = ChatRequest { prefix: &messages, ..ChatRequest::default() };
         let answer =
             ask::ask_within(app, Task::Plan, choice, &request, &asker.cancel, self.app.settings.planner.timeout).await;

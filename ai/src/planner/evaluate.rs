@@ -97,7 +97,7 @@ pub async fn evaluate(
     let mut took = Vec::with_capacity(utterances.len());
     for Utterance { text, want, or, .. } in utterances {
         let started = Instant::now();
-        let messages = prompt::messages(default_commands(), &prompt::words("player_alice", "Alice", text));
+        let messages = prompt::messages(default_commands(), &prompt::words("player_alice", "Alice", text).0);
         let request = ChatRequest { prefix: &messages, ..ChatRequest::default() };
         let answer = client.complete_within(endpoint, &request, &CancellationToken::new(), patience).await;
         took.push(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));

@@ -42,7 +42,7 @@ pub(super) struct Scene {
     pub automatic: Option<Value>,
     /// The version heads that it was read from, and the sum of their versions.
     pub heads: Vec<String>,
-    pub versions: i64,
+    pub heads_sum: i64,
     /// About how much memory it takes.
     pub bytes: u32,
 }

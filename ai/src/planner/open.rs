@@ -70,7 +70,7 @@ async fn attempt(app: &Ai, caller: &Caller, request: &ActRequest, asker: &Asker,
             return Ok(Begun::Runs(id, scene.clone()));
         }
     }
-    // Rare cases take one statement each.
+    // Otherwise one statement for each step.
     let tx = store::opening(&app.pool, &actor, asker.live.as_deref(), store::Place::Free).await?;
     app.limits.check_tokens(&tx, &caller.tenant).await?;
     limits::check_rows_more(&tx, limits.rows_per_kind, "message", MESSAGES).await?;

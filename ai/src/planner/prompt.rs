@@ -6,6 +6,7 @@
 use std::{
     collections::HashMap,
     fmt::Write as _,
+    ops::Range,
     sync::{Arc, LazyLock, PoisonError, RwLock},
 };
 
@@ -79,12 +80,12 @@ fn render(allowed: Allowed) -> String {
     text
 }
 
-/// The player's words in their fence.
+/// The player's words in their fence, and where they stand in that.
 #[must_use]
-pub fn words(player: &str, name: &str, text: &str) -> String {
+pub fn words(player: &str, name: &str, text: &str) -> (String, Range<usize>) {
     let mut out = String::with_capacity(text.len() + 100);
-    fence::put(&mut out, "player_text", &[("player", player), ("name", name)], text);
-    out
+    let place = fence::put(&mut out, "player_text", &[("player", player), ("name", name)], text);
+    (out, place)
 }
 
 /// The whole request.

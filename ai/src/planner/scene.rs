@@ -28,8 +28,9 @@ impl Scene {
     /// # Errors
     /// `not_found` for the campaign, `forbidden` for another player than the caller's, `validation_failed` for the player and the scene.
     pub async fn of(app: &Ai, caller: &Caller, request: &ActRequest) -> Result<Arc<Self>> {
-        if let Some(known) = app.planner.scenes.get(&names(caller, request)) {
-            known.check(caller)?;
+        // If the caller may not use what is remembered, the names may stand for something else by now.
+        let known = app.planner.scenes.get(&names(caller, request));
+        if let Some(known) = known.filter(|known| check(caller, known.campaign, Some(known.player)).is_ok()) {
             return Ok(known);
         }
         Self::read(app, &TenantTx::read(&app.pool, caller.tenant_id()).await?, caller, request).await
@@ -69,17 +70,18 @@ impl Scene {
         .fetch_optional(&mut *tx.connection().await)
         .await?
         .ok_or_else(|| Error::not_found("campaign"))?;
-        let scene = Arc::new(Self::of_row(&row, request)?);
-        scene.check(caller)?;
-        // Nothing tells when a new channel gets its scene.
+        let scene = Arc::new(Self::of_row(&row, caller, request)?);
+        // A new channel has no head that would show when it gets its scene.
         if !scene.is_new_channel {
             app.planner.scenes.insert(names(caller, request), scene.clone());
         }
         Ok(scene)
     }
 
-    fn of_row(row: &PgRow, request: &ActRequest) -> Result<Self> {
+    fn of_row(row: &PgRow, caller: &Caller, request: &ActRequest) -> Result<Self> {
         let campaign: Uuid = row.read("campaign")?;
+        // Before anything is said about the campaign.
+        check(caller, campaign, row.read("player")?)?;
         let unknown = |pointer: &str, what: &str| {
             Error::invalid(pointer, "unknown_reference", format!("There is no such {what} in this campaign."))
         };
@@ -107,28 +109,28 @@ impl Scene {
             models,
             automatic,
             heads,
-            versions: row.read("versions")?,
+            heads_sum: row.read("versions")?,
             bytes: u32::try_from(2000 + 2 * bytes).unwrap_or(u32::MAX),
         })
     }
 
-    /// Checks that a caller's token reaches this campaign and player.
-    fn check(&self, caller: &Caller) -> Result<()> {
-        if caller.campaign.is_some_and(|only| only != self.campaign) {
-            return Err(Error::not_found("campaign"));
-        }
-        caller.may_act_as(self.player)
-    }
-
-    /// What it was read from.
+    /// The heads that it was read from.
     pub fn stamps(&self) -> Stamps<'_> {
-        Stamps { heads: &self.heads, sum: self.versions }
+        Stamps { heads: &self.heads, sum: self.heads_sum }
     }
 
     /// Whether the server reports a command as an action.
     pub fn reports(&self, command: &str) -> bool {
         self.automatic.as_ref().and_then(Value::as_array).into_iter().flatten().any(|name| name == command)
     }
+}
+
+/// Checks that a caller's token reaches this campaign and player.
+fn check(caller: &Caller, campaign: Uuid, player: Option<Uuid>) -> Result<()> {
+    if caller.campaign.is_some_and(|only| only != campaign) {
+        return Err(Error::not_found("campaign"));
+    }
+    player.map_or(Ok(()), |player| caller.may_act_as(player))
 }
 
 fn names(caller: &Caller, request: &ActRequest) -> Names {

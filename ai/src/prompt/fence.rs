@@ -1,12 +1,8 @@
 //! Fences around text that people wrote. Inside a fence every `<` becomes `&lt;`, so no text can close its fence or open another.
 
-use std::{borrow::Cow, fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, fmt::Write as _, ops::Range, sync::Arc};
 
-/// The text in the form for the inside of a fence.
-#[must_use]
-pub fn inside(text: &str) -> Cow<'_, str> {
-    if text.contains('<') { Cow::Owned(text.replace('<', "&lt;")) } else { Cow::Borrowed(text) }
-}
+pub use world::messages::prompt_text::inside;
 
 /// The text in the form for a fence's attribute: on one line, without quotes.
 #[must_use]
@@ -55,11 +51,15 @@ pub fn of_conversation(text: Arc<str>) -> Arc<str> {
     out.into()
 }
 
-/// Writes `<name attributes>`, the fenced text and `</name>`, each on lines of their own.
-pub fn put(out: &mut String, name: &str, attributes: &[(&str, &str)], text: &str) {
+/// Writes `<name attributes>`, the fenced text and `</name>`, each on lines of their own. Returns where the text stands.
+pub fn put(out: &mut String, name: &str, attributes: &[(&str, &str)], text: &str) -> Range<usize> {
     open(out, name, attributes);
-    let _ = writeln!(out, "{}", inside(text.trim()));
+    let start = out.len();
+    out.push_str(&inside(text.trim()));
+    let place = start..out.len();
+    out.push('\n');
     close(out, name);
+    place
 }
 
 /// Writes the opening line of a fence.

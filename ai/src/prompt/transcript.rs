@@ -16,6 +16,7 @@ use base::{
 };
 use db::tenancy::TenantTx;
 use llm::{Message, Role};
+use world::messages::prompt_text::with_words;
 
 /// The most exchanges that are loaded. Far more than any budget allows.
 const EXCHANGES_MAX: i64 = 2000;
@@ -152,7 +153,7 @@ impl Transcript {
             }
             let Some(answer) = rows.next_if(|next| next.turn == asked.turn) else { continue };
             let said: Arc<str> = asked.content.into();
-            let user = asked.prompt_text.map_or_else(|| said.clone(), Into::into);
+            let user = asked.prompt_text.map_or_else(|| said.clone(), |text| with_words(text, &said).into());
             let tokens = asked.tokens.saturating_add(answer.tokens).unsigned_abs();
             transcript.push(Exchange { id: asked.id, said, user, assistant: answer.content.into(), tokens });
         }

@@ -1,7 +1,7 @@
 //! A turn's own message: lore that enters with it, the situation, what an owner has to spend, the decision of the rules, and what the
 //! player did.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use sha2::{Digest, Sha256};
 
@@ -14,11 +14,13 @@ use super::{
     wake::{Entered, Things, wake},
 };
 use base::{error::Result, threads, tokens};
-use world::{campaigns::prompt_section::Section, owners::Influence};
+use world::{campaigns::prompt_section::Section, messages::prompt_text, owners::Influence};
 
 /// The turn's own message: lore that keywords activated, the situation, the action.
 pub struct TurnText {
     pub text: Arc<str>,
+    /// Where the action stands in it.
+    pub words: Range<usize>,
     pub tokens: u32,
     pub hash: String,
     pub lore: Vec<super::LoreDecision>,
@@ -64,6 +66,14 @@ pub enum Cause {
     Continuation,
 }
 
+impl TurnText {
+    /// The text in the form in which it is stored: the action is stored elsewhere.
+    #[must_use]
+    pub fn without_words(&self) -> String {
+        prompt_text::without_words(&self.text, self.words.clone())
+    }
+}
+
 impl Cause {
     /// What the model reads, and the name of the element with the player's part.
     fn instruction_and_element(self) -> (&'static str, &'static str) {
@@ -104,7 +114,7 @@ fn turn_text(
     let attributes = [("player", base.cast.player.slug.as_str()), ("name", base.cast.player.name.as_str())];
     let (instruction, element) = cause.instruction_and_element();
     out.push_str(instruction);
-    fence::put(&mut out, element, &attributes, action);
+    let words = fence::put(&mut out, element, &attributes, action);
     let (tokens, hash) = (tokens::count(&out), short_hash(&Sha256::digest(out.as_bytes())));
-    TurnText { text: out.into(), tokens, hash, lore, cut }
+    TurnText { text: out.into(), words, tokens, hash, lore, cut }
 }

@@ -1,4 +1,4 @@
-//! What a turn of an NPC or owner is asked for.
+//! A request for a turn of an NPC or owner.
 
 use serde::Deserialize;
 use utoipa::ToSchema;

@@ -2,10 +2,14 @@
 //!
 //! - [`gm`] is the turn of a session's AI; [`rules`] is the turn in which the rules decide an action. A planner's turn is in
 //!   `planner`.
-//! - [`job`] is what is asked for; [`view`] is a turn as clients see it. [`http`] has the routes. [`start`] runs a turn in a task of its own and answers as the client asked.
+//! - [`job`] is a request, [`view`] a turn as clients see it, [`trace`] a stored one, and [`list`] the list of them.
+//! - [`http`] has the routes. [`start`] runs a turn in a task of its own and answers as the client asked.
 //! - [`live`] is the log of a turn's events, [`events`] streams them, [`elsewhere`] watches turns of other servers.
-//! - [`running`] knows the turns of this process, and who waits for which place.
-//! - [`runner`] runs a turn from beginning to end; [`talk`] is its part with the model; [`calls`] runs a batch of tool calls.
+//! - [`running`] knows the turns of this process, [`place`] lets turns wait for each other, [`steady`] says whether this process may
+//!   declare others dead.
+//! - [`runner`] runs a turn from beginning to end; [`talk`] is its part with the model, and [`ask`] one question to it; [`calls`] runs
+//!   a batch of tool calls; [`clean`] cleans what the model says.
+//! - [`lab`] shows a prompt and tries it, without a turn.
 //! - [`again`] tries answers again, chooses among attempts, and corrects narratives.
 //! - [`words`] decides who may read what of a turn.
 //! - [`store`] writes everything about the turn itself; [`undo`] undoes a turn.

@@ -403,7 +403,7 @@ impl<'a> Turn<'a> {
         let mut messages = [
             NewMessage {
                 id: player_message,
-                prompt_text: Some(self.text.text.to_string()),
+                prompt_text: Some(self.text.without_words()),
                 tokens: self.text.tokens,
                 window_start: Some(self.kept().exchanges.first().map_or(player_message, |e| e.id)),
                 ..message(Author::Player, &self.base.cast.player.name, self.job.action.clone())
@@ -502,8 +502,7 @@ impl<'a> Turn<'a> {
         let cut = self.base.segments.iter().map(|s| (s.section.name(), s.cut.as_str()));
         let trace = Trace {
             player_id: Some(self.base.key.player),
-            action: &self.job.action,
-            turn_text: &self.text.text,
+            turn_text: self.text.without_words(),
             lore: lore.take(200).collect(),
             cut: cut.chain([(Section::Turn.name(), self.text.cut.as_str())]).filter(|(_, c)| !c.is_empty()).collect(),
             llm_calls: &talk.llm_calls,

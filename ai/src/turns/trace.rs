@@ -20,10 +20,11 @@ use base::{
 use db::tenancy::TenantTx;
 use edge::caller::{Caller, Scope};
 use llm::{ReplyMode, Usage};
+use world::messages::prompt_text;
 
 /// A stored turn: its answer, and what is known since.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the result of `shown` and `find`")]
+#[expect(dead_code, reason = "it describes the result of `view_of_row` and `find`")]
 pub struct TurnRecord {
     #[serde(flatten)]
     turn: TurnView,
@@ -65,7 +66,7 @@ pub struct TurnRecord {
 
 /// How a turn came about.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes a stored `super::Trace`")]
+#[expect(dead_code, reason = "it describes a stored `super::view::Trace` with the turn's action")]
 struct TurnTrace {
     /// Null for a session's turn.
     #[schema(required = true)]
@@ -135,7 +136,7 @@ pub struct Stretch {
 /// `not_found`; `forbidden` for a session's turn without the scope `read`.
 pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) -> Result<Value> {
     let sql = format!(
-        "SELECT {COLUMNS}, CASE WHEN $5 THEN record -> 'trace' END AS trace, \
+        "SELECT {COLUMNS}, CASE WHEN $5 THEN record -> 'trace' END AS trace, action, \
              (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
               WHERE j.tenant_id = $1 AND j.turn_id = t.id) AS journal \
          FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 AND ($4::uuid IS NULL OR t.player_id = $4)"
@@ -156,12 +157,24 @@ pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
     if caller.sees_secrets()
         && let Value::Object(members) = &mut view
     {
-        if let Some(trace) = row.read::<Option<Value>>("trace")? {
+        if let Some(mut trace) = row.read::<Option<Value>>("trace")? {
+            add_action(&mut trace, row.read("action")?);
             members.insert("trace".to_owned(), trace);
         }
         members.insert("journal".to_owned(), row.read("journal")?);
     }
     Ok(view)
+}
+
+/// The record does not repeat what the turn's row says: the action, which is also a part of the turn's own message.
+fn add_action(trace: &mut Value, action: Option<String>) {
+    let action = action.unwrap_or_default();
+    if let Some(Value::String(text)) = trace.get_mut("turn_text") {
+        *text = prompt_text::with_words(std::mem::take(text), &action);
+    }
+    if let Value::Object(members) = trace {
+        members.insert("action".to_owned(), Value::String(action));
+    }
 }
 
 /// The names of those who took part.

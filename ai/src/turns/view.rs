@@ -198,9 +198,8 @@ pub struct Mechanics {
 #[derive(Debug, Serialize)]
 pub struct Trace<'a> {
     pub player_id: Option<Uuid>,
-    pub action: &'a str,
-    /// The turn's own message, as the model read it.
-    pub turn_text: &'a str,
+    /// The turn's own message, as the model read it, but without the action: the turn's row has it.
+    pub turn_text: String,
     /// The lore entries in the prompt, and those left out because of a budget or a secret.
     pub lore: Vec<&'a LoreDecision>,
     /// What was cut to fit budgets, by section.

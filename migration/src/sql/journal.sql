@@ -47,7 +47,7 @@ CREATE INDEX journal_turn_seq ON journal (tenant_id, turn_id, seq) WHERE turn_id
 -- misses nothing. It is an advisory lock, because a row's lock costs those who wait for it twice as much.
 --
 -- The deletion of a whole campaign (`app.removing`) is one row that was deleted; its own rows then go without entries. An image of a row
--- does not have what is generated for searches.
+-- leaves out what is generated for searches. The image of a new message also leaves out `prompt_text`.
 --
 -- Hot trigger functions name the schema instead of setting a search path, which would cost more than their work.
 CREATE FUNCTION journal_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -69,6 +69,8 @@ BEGIN
     IF TG_TABLE_NAME IN ('lore', 'memory') THEN
         old_row := old_row - 'search';
         new_row := new_row - 'search';
+    ELSIF TG_TABLE_NAME = 'message' AND TG_OP = 'INSERT' THEN
+        new_row := new_row - 'prompt_text';
     END IF;
     IF current_setting('app.removing', true) = 'on' THEN
         IF TG_OP = 'DELETE' THEN

@@ -71,28 +71,28 @@ CREATE INDEX message_session ON message (tenant_id, session_id, id) WHERE sessio
 CREATE UNIQUE INDEX message_external_ref_key ON message (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL;
 
 -- Writes messages in their order. Leaves out a message whose `external_ref` the campaign already has, and the scene of a message if it is gone.
--- Returns the ids of those that were written.
+-- Returns the ids of those that were written. (A function's rows come in the order of its elements, and are inserted in that order.)
 CREATE FUNCTION write_messages(its_tenant uuid, its_campaign uuid, messages jsonb) RETURNS uuid[] LANGUAGE plpgsql AS $$
 DECLARE
-    ids uuid[] := '{}';
-    m jsonb;
-    one uuid;
+    ids uuid[];
 BEGIN
-    FOR i IN 0 .. jsonb_array_length(messages) - 1 LOOP
-        m := messages -> i;
+    IF messages = '[]' THEN
+        RETURN '{}';
+    END IF;
+    WITH written AS (
         INSERT INTO message (tenant_id, campaign_id, id, session_id, scene_id, type, speaker, content, flavor, roll, author,
             player_id, entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, told_as, extensions, external_ref)
-        VALUES (its_tenant, its_campaign, (m ->> 'id')::uuid, (m ->> 'session_id')::uuid,
-            (SELECT s.id FROM scene s WHERE s.tenant_id = its_tenant AND s.id = (m ->> 'scene_id')::uuid), m ->> 'type',
-            m -> 'speaker', m ->> 'content', m ->> 'flavor', nullif(m -> 'roll', 'null'), m ->> 'author', (m ->> 'player_id')::uuid,
-            (m ->> 'entity_id')::uuid, m -> 'whisper_to', (m ->> 'blind')::boolean, (m ->> 'turn_id')::uuid, m ->> 'prompt_text',
-            (m ->> 'tokens')::int, (m ->> 'window_start')::uuid, m ->> 'told_as', m -> 'extensions', m ->> 'external_ref')
-        ON CONFLICT (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL DO NOTHING RETURNING id INTO one;
-        IF FOUND THEN
-            ids := ids || one;
-        END IF;
-    END LOOP;
-    RETURN ids;
+        SELECT its_tenant, its_campaign, m.id, m.session_id,
+            (SELECT s.id FROM scene s WHERE s.tenant_id = its_tenant AND s.id = m.scene_id), m.type, m.speaker, m.content, m.flavor,
+            m.roll, m.author, m.player_id, m.entity_id, m.whisper_to, m.blind, m.turn_id, m.prompt_text, m.tokens, m.window_start,
+            m.told_as, m.extensions, m.external_ref
+        FROM jsonb_to_recordset(messages) AS m (
+            id uuid, session_id uuid, scene_id uuid, type text, speaker jsonb, content text, flavor text, roll jsonb, author text,
+            player_id uuid, entity_id uuid, whisper_to jsonb, blind boolean, turn_id uuid, prompt_text text, tokens int,
+            window_start uuid, told_as text, extensions jsonb, external_ref text)
+        ON CONFLICT (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL DO NOTHING RETURNING id)
+    SELECT array_agg(w.id) INTO ids FROM written w;
+    RETURN coalesce(ids, '{}');
 END $$;
 
 CREATE TRIGGER c_heads AFTER DELETE OR UPDATE OF slug, channel ON scene FOR EACH ROW

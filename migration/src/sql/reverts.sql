@@ -10,7 +10,7 @@ CREATE FUNCTION revert_plan(entry journal, now_row jsonb, but_of uuid, OUT wante
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
-    derived text[] := '{version,updated_at,search,folded_text,folded_title,folded_content,folded_tags,folded_keys,folded_secondary_keys}';
+    not_compared text[] := '{version,updated_at,search,prompt_text,folded_text,folded_title,folded_content,folded_tags,folded_keys,folded_secondary_keys}';
     col text;
 BEGIN
     column_names := '{}';
@@ -19,8 +19,8 @@ BEGIN
     ELSIF entry.op = 'insert' THEN
         IF now_row IS NULL THEN
             reason := 'gone';
-        -- What is searched for follows from the rest.
-        ELSIF now_row - derived IS DISTINCT FROM entry.after - derived THEN
+        -- What is searched for follows from the rest, and images of new messages lack `prompt_text`.
+        ELSIF now_row - not_compared IS DISTINCT FROM entry.after - not_compared THEN
             reason := 'changed_since';
         ELSIF entry.table_name IN ('character', 'npc', 'owner') AND (
             EXISTS (SELECT FROM memory m WHERE m.tenant_id = tenant AND m.holder_id = entry.row_id AND m.turn_id IS DISTINCT FROM but_of)
@@ -123,7 +123,7 @@ BEGIN
         'taken AS (DELETE FROM %1$I t WHERE t.tenant_id = $1 AND t.id = ANY (ARRAY(SELECT s.id FROM same s))) '
         'SELECT e.table_name, e.row_id, NULL::text, CASE WHEN h.id IS NULL THEN ''gone'' ELSE ''changed_since'' END '
         'FROM e LEFT JOIN held h ON h.id = e.row_id LEFT JOIN same s ON s.id = e.row_id WHERE s.id IS NULL', entries[1].table_name)
-    USING tenant, entries, '{version,updated_at,search}'::text[];
+    USING tenant, entries, '{version,updated_at,search,prompt_text}'::text[];
 END $$;
 
 -- One step: reverts at most `rows_max` changes of a turn, in about `ms_max` milliseconds, and stores on its row how far that is. With

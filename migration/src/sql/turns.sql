@@ -86,12 +86,12 @@ END $$;
 -- Claims a turn's idempotency key, if it has one, and stores the turn. Returns false if the key was used before; then nothing is
 -- written. All turns are inserted here. The function runs as the caller, so row security applies.
 --
--- `new` is a turn as `NewTurn` in the server writes it:
+-- `new` is a turn as `NewTurnRow` in the server writes it:
 --   {"id": "0192…", "campaign_id": "0192…", "kind": "npc", "status": "running", "entity_id": "0192…", "player_id": "0192…",
---    "action": "I knock.", "reply_mode": "tools", "on_failure": "revert", "key_id": null, "instance": 7, "lease_seconds": 20,
+--    "action": "I knock.", "reply_mode": "native", "on_failure": "revert", "key_id": null, "instance": 7, "lease_seconds": 20,
 --    "claim": {"id": "0192…", "route": "POST /v1/npc-actions", "key": "a1", "fingerprint": "9f86…"}}
--- `claim` is null without a key; its fingerprint is hexadecimal. A session's turn also has `seen_seq`, `seen_event` and
--- `told_as`, an alternative `parent_turn_id`, and a turn that has ended already its `record`.
+-- `claim` is null without a key; its fingerprint is hexadecimal. Another attempt at an answer has `parent_turn_id`. A turn that is stored
+-- after its end has `record`. For a session's turn, `turn_begin` adds `seen_seq`, `seen_event` and `told_as`.
 CREATE FUNCTION turn_claim(its_tenant uuid, new jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF new -> 'claim' <> 'null' AND NOT claim_key(its_tenant, new -> 'claim', (new ->> 'id')::uuid) THEN
@@ -115,21 +115,22 @@ END $$;
 --
 -- `new` is as in `turn_claim`. These members are optional:
 --   "is_lazy": true                     the commit does not wait for the disk. If PostgreSQL crashes, a client that got no answer asks again.
---   "campaign_slug": "saltmarsh"        the slug that the campaign still must have
---   "heads": ["npc:0192…", "lore:…"]    the version heads of what the server read, and the sum of their versions at that time.
---   "heads_sum": 8                      Versions only rise, so the same sum means that nothing has changed.
+--   "campaign_slug": "saltmarsh"        the slug that the campaign must have
+--   "heads": ["entity:0192…", "lore:…"] the version heads of what the server read
+--   "heads_sum": 8                      the sum of their versions at that time. Versions only rise, so the same sum means that nothing has
+--                                       changed.
 --   "messages": [ as in `write_messages` ]  what was said. It is no effect of the turn, and stays if the turn is reverted.
 --   "session": {"role": "gm"}           stores up to where the session's AI is told what happened, for this role or the session's own.
 --                                       That counts once the turn completes. The campaign is the session's; a `campaign_id` must agree.
 -- The row that is returned has the campaign and these positions.
 --
--- The positions are read before the turn has its place, so that it is told of everything that earlier turns did. The versions are
--- read after that, because the turn may have waited for its place.
+-- The positions are read before the turn has its place: what happens while it waits is told in the next turn. The versions are read after
+-- it has its place, because what happens while it waits can change what was read.
 CREATE FUNCTION turn_begin(its_tenant uuid, who text, new jsonb) RETURNS TABLE (campaign uuid, told_seq bigint, told_event bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
     settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true)
-        || CASE WHEN new ? 'is_lazy' THEN set_config('synchronous_commit', 'off', true) ELSE '' END;
+        || CASE WHEN new ->> 'is_lazy' = 'true' THEN set_config('synchronous_commit', 'off', true) ELSE '' END;
     role_told text;
     heads_sum bigint;
 BEGIN
@@ -156,7 +157,7 @@ BEGIN
         SELECT coalesce(sum((SELECT h.version FROM version_head h
             WHERE h.tenant_id = its_tenant AND h.campaign_id = campaign AND h.key = k)), 0)
         INTO heads_sum FROM jsonb_array_elements_text(new -> 'heads') AS k;
-        IF heads_sum <> (new ->> 'heads_sum')::bigint THEN
+        IF heads_sum IS DISTINCT FROM (new ->> 'heads_sum')::bigint THEN
             DELETE FROM turn WHERE tenant_id = its_tenant AND id = (new ->> 'id')::uuid;
             DELETE FROM idempotency WHERE tenant_id = its_tenant AND id = (new #>> '{claim,id}')::uuid;
             RETURN;

@@ -122,7 +122,7 @@ async fn post_words(
     };
     let run =
         async move |app: web::Data<Ai>, caller: Caller, asker: Asker| runner::run(&app, &caller, &job, &asker).await;
-    let Ok(turn) = start(&app.clone(), &visitor.caller, true, run)?.begun().await? else {
+    let Ok(turn) = start(app, &visitor.caller, true, run)?.begun().await? else {
         return Err(Error::internal("a turn without a key was answered before it began"));
     };
     if !is_htmx(request) {
@@ -158,7 +158,7 @@ async fn planned(
     };
     let planner = app.clone();
     let run = async move |_, caller: Caller, asker: Asker| act(&planner, &caller, &wanted, &asker).await;
-    let Err(reply) = start(&app.clone(), &visitor.caller, false, run)?.begun().await? else {
+    let Err(reply) = start(app, &visitor.caller, false, run)?.begun().await? else {
         return Err(Error::internal("the planner began a turn instead of answering"));
     };
     let answer: serde_json::Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
@@ -290,7 +290,7 @@ pub async fn choose(
     let done = async {
         from_our_page(&request)?;
         let Chosen { turn } = filled(form)?;
-        again::choose_one(&app.clone(), &visitor.caller, &path, turn, None).await?;
+        again::choose_one(&app, &visitor.caller, &path, turn, None).await?;
         Ok(empty_or_redirect(&request, &path))
     };
     page_or_alert(&request, done.await)
@@ -332,7 +332,7 @@ pub async fn meet(
         let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
             runner::run(&app, &caller, &job, &asker).await
         };
-        start(&app.clone(), &visitor.caller, false, run)?.ended().await?;
+        start(&app, &visitor.caller, false, run)?.ended().await?;
         Ok(empty_or_redirect(&request, &path))
     };
     page_or_alert(&request, done.await)

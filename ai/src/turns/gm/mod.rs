@@ -355,7 +355,7 @@ impl GmTurn<'_> {
             entity_id: Some(self.session.id),
             turn_id,
             whisper_to: vec!["gm".to_owned()],
-            prompt_text: Some(self.prompt.text.to_string()),
+            prompt_text: Some(self.prompt.stored_text()),
             tokens: self.prompt.text_tokens,
             window_start: Some(window_start),
             told_as: Some(self.session.conversation_key()),
@@ -400,8 +400,7 @@ impl GmTurn<'_> {
         let cut = self.prompt.sections().map(|s| (s.name, s.cut.as_str())).filter(|(_, cut)| !cut.is_empty());
         let trace = Trace {
             player_id: None,
-            action: self.job.instruction.as_deref().unwrap_or_default(),
-            turn_text: &self.prompt.text,
+            turn_text: self.prompt.stored_text(),
             lore: self.prompt.lore().take(200).collect(),
             cut: cut.collect(),
             llm_calls: &talk.llm_calls,

@@ -1,7 +1,7 @@
 //! The prompt for a session's AI: rules, campaign and lore, the conversation so far, and then either the world as it is or what
 //! changed.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{fmt::Write as _, ops::Range, sync::Arc};
 
 use entity::{session::Role, shapes::Extensions};
 use serde_json::value::RawValue;
@@ -31,6 +31,7 @@ use db::{pool::Pool, tenancy::TenantTx};
 use llm::{Message, ReplyMode};
 use world::{
     campaigns::prompt_section::Section,
+    messages::prompt_text,
     sessions::{
         changes,
         combat::{self, Fight},
@@ -99,6 +100,8 @@ pub(super) struct GmPrompt {
     pub context: &'static str,
     /// The turn's own message.
     pub text: Arc<str>,
+    /// Where the instruction stands in it, if there is one.
+    words: Option<Range<usize>>,
     pub text_tokens: u32,
     pub tools: Option<&'static RawValue>,
     pub cache_key: String,
@@ -130,11 +133,9 @@ impl GmPrompt {
     ) -> Result<Self> {
         let tenant = reads.tenant();
         let (role, session) = (facts.playing.role, facts.playing.id);
-        let campaign = match (facts.campaign.take(), kept) {
-            (Some(now), _) => Arc::new(now),
-            (None, Some(kept)) => kept.campaign.clone(),
-            (None, None) => return Err(Error::internal("a campaign that is not held")),
-        };
+        let held = kept.map(|kept| kept.campaign.clone());
+        let campaign = facts.campaign.take().map(Arc::new).or(held);
+        let campaign = campaign.ok_or_else(|| Error::internal("a campaign that is not held"))?;
         let settings = &campaign.settings;
         let lore = match kept.filter(|kept| kept.lore.is_of(facts)) {
             Some(kept) => kept.lore.clone(),
@@ -179,10 +180,12 @@ impl GmPrompt {
             }
             None => Entered::default(),
         };
-        let turn = Part::new("turn", format!("{}{}", woken.text, turn_text(role, asked)), woken.cut).await?;
         let scoped = Part::lasting("scoped_lore", place.text, place.cut).await?;
+        let (turn_text, words) = turn_text(woken.text, role, asked, told.text.len() + scoped.text.len());
+        let turn = Part::new("turn", turn_text, woken.cut).await?;
         Ok(Self {
             text: format!("{}{}{}", told.text, scoped.text, turn.text).into(),
+            words,
             // Counted separately, which gives at most one token more for each part.
             text_tokens: told.tokens.saturating_add(scoped.tokens).saturating_add(turn.tokens),
             rest: [history(&whole, &transcript), told, scoped, turn],
@@ -223,6 +226,12 @@ impl GmPrompt {
             conversation_key: self.conversation_key.clone(),
             transcript: Arc::new(self.transcript.with(exchange, self.transcript.version + 1)),
         }
+    }
+
+    /// The turn's own message in the form in which it is stored: the instruction is stored elsewhere.
+    pub(super) fn stored_text(&self) -> String {
+        let words = self.words.clone();
+        words.map_or_else(|| self.text.to_string(), |words| prompt_text::without_words(&self.text, words))
     }
 
     /// The messages for the model.
@@ -306,14 +315,17 @@ async fn context(
     Ok(("overview", Part::new("world_state_overview", text, cut).await?))
 }
 
-fn turn_text(role: Role, Asked { instruction, mechanics, .. }: Asked<'_>) -> String {
-    let mut text = String::new();
+/// Adds to a text what the AI is asked for. Also returns where the instruction stands, with `before` bytes in front of the text.
+fn turn_text(
+    mut text: String,
+    role: Role,
+    Asked { instruction, mechanics, .. }: Asked<'_>,
+    before: usize,
+) -> (String, Option<Range<usize>>) {
     if let Some(mechanics) = mechanics {
         fence::put(&mut text, "mechanics", &[], mechanics);
     }
     let _ = writeln!(text, "{}", role::take_your_turn(role));
-    if let Some(instruction) = instruction {
-        fence::put(&mut text, "instruction", &[], instruction);
-    }
-    text
+    let words = instruction.map(|instruction| fence::put(&mut text, "instruction", &[], instruction));
+    (text, words.map(|words| before + words.start..before + words.end))
 }

@@ -321,8 +321,7 @@ impl<'a> RulesTurn<'a> {
             TurnView { narrative: raw.to_owned(), narration, ..talk.view("rules", status, self.campaign, self.player) };
         let trace = Trace {
             player_id: Some(self.player),
-            action: &self.job.action,
-            turn_text: &self.acting.situation,
+            turn_text: self.acting.situation.clone(),
             lore: Vec::new(),
             cut: Vec::new(),
             llm_calls: &talk.llm_calls,

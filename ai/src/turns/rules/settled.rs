@@ -56,8 +56,7 @@ pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str
     };
     let trace = Trace {
         player_id: Some(player),
-        action,
-        turn_text: "",
+        turn_text: String::new(),
         lore: Vec::new(),
         cut: Vec::new(),
         llm_calls: &[],

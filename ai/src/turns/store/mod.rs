@@ -144,7 +144,7 @@ struct NewTurnRow<'a> {
     terms: Terms<'a>,
 }
 
-/// What only some turns have when they begin. If something that the server has read is out of date, the turn does not begin.
+/// What only some turns have when they are stored. If something that the server has read is out of date, the turn does not begin.
 #[derive(Clone, Copy, Default, Serialize)]
 struct Terms<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -48,7 +48,8 @@ pub async fn open_cached(pool: &Pool, actor: &Actor, new: &NewTurn<'_>, read: St
     Ok(begun.await.map_err(|e| at_its_place(e, new))?.is_some())
 }
 
-/// Opens a session's turn and reads the data for its prompt, in one round trip. `campaign` is the client's name for it. None, with nothing written, if the key was used before or something is missing.
+/// Opens a session's turn and reads the data for its prompt, in one round trip. `campaign` is the client's name for it. None, with
+/// nothing written, if the key was used before or something is missing.
 ///
 /// # Errors
 /// `turn_in_progress`.
@@ -120,11 +121,12 @@ async fn open_in(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Opened> {
     if let Some(opened) = insert(tx, new).await? {
         return Ok(opened);
     }
-    let key = new.key.ok_or_else(|| Error::internal("a turn without a key was refused"))?;
+    // Without a key, only the campaign can be missing: it was deleted just now.
+    let key = new.key.ok_or_else(|| Error::not_found("campaign"))?;
     reopen(tx, new, key).await
 }
 
-/// Stores the turn and claims its key. None if the key was used before. The conversation's version is read afterwards, because the
+/// Stores the turn and claims its key. None if the key was used before or the campaign is gone. The conversation's version is read afterwards, because the
 /// turn may have waited for its place.
 async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Option<Opened>> {
     let row = sqlx::query("SELECT head_now($1, $3, $4) AS talk FROM turn_begin($1, current_setting('app.who'), $2)")
@@ -170,7 +172,7 @@ async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Resul
     .bind(&key.key)
     .fetch_optional(&mut *tx.connection().await)
     .await?
-    // It was pruned at this moment.
+    // It was pruned at this moment, or the campaign was deleted. The next attempt finds out.
     .ok_or_else(in_flight)?;
     key.check_same(&row.read::<Vec<u8>>("fingerprint")?)?;
     match row.read::<&str>("state")? {
@@ -197,7 +199,7 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     let restarted = sqlx::query(
         "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1), \
            untold AS (DELETE FROM turn_event WHERE tenant_id = $1 AND turn_id = $4) \
-         UPDATE turn SET status = $9, runs_before = runs_before + 1, error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
+         UPDATE turn SET status = $9, action = $10, runs_before = runs_before + 1, error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
                 cancel_requested = false, revert_conflicts = NULL, revert_conflicts_total = 0, instance = $5, lease_until = now() + $6 * interval '1 second' \
          WHERE tenant_id = $1 AND id = $4 AND revert_as IS NULL AND EXISTS (SELECT 1 FROM claim) RETURNING runs_before, head_now($1, $7, $8) AS talk",
     )
@@ -210,6 +212,7 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     .bind(new.campaign)
     .bind(new.talk_head())
     .bind(new.place.status())
+    .bind(new.action)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     match restarted {
@@ -220,7 +223,7 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
             new.placed(turn, &row)
         }
         // The turn was pruned.
-        None => insert(tx, &NewTurn { id: turn, key: None, ..*new }).await?.ok_or_else(in_flight),
+        None => insert(tx, &NewTurn { id: turn, key: None, said: None, ..*new }).await?.ok_or_else(in_flight),
     }
 }
 
