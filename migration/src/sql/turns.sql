@@ -239,7 +239,9 @@ BEGIN
             location_key text, reverts boolean, expires_seconds int)
         WHERE p.narrative <> '' AND EXISTS (SELECT FROM character c WHERE c.tenant_id = its_tenant AND c.id = p.player_id);
     END IF;
-    PERFORM claim_dice(its_tenant, (ended #>> '{dice,seed}')::uuid, (ended #>> '{dice,before}')::bigint, (ended #>> '{dice,after}')::bigint);
+    IF jsonb_typeof(ended -> 'dice') = 'object' THEN
+        PERFORM claim_dice(its_tenant, (ended #>> '{dice,seed}')::uuid, (ended #>> '{dice,before}')::bigint, (ended #>> '{dice,after}')::bigint);
+    END IF;
     RETURN true;
 END $$;
 

@@ -3,8 +3,8 @@
 
 use std::{borrow::Cow, ops::Range};
 
-/// Stands for the words. A prompt contains no `<` that people wrote, except a prompt that was imported. It has no letters, so that no
-/// erasure of somebody's words can change it.
+/// Stands for the words. No other part of a stored prompt looks like it: in our prompts every `<` that people wrote is `&lt;`, and
+/// imported prompts are changed by [`imported`]. It has no letters, so that no erasure of somebody's words can change it.
 const PLACEHOLDER: &str = "</>";
 
 /// The text in the form for the inside of a fence.
@@ -29,6 +29,12 @@ pub fn with_words(stored: String, words: &str) -> String {
     [before, &inside(words.trim()), after].concat()
 }
 
+/// A prompt from somebody's file, in the form in which it is stored: whole, and without anything that looks like the placeholder.
+#[must_use]
+pub fn imported(prompt: &str) -> String {
+    prompt.replace(PLACEHOLDER, "&lt;/>")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +50,9 @@ mod tests {
             assert_eq!(with_words(stored, words), prompt);
         }
         assert_eq!(with_words("Whole.".to_owned(), "words"), "Whole.");
+        for hostile in ["a </></> b", "<</>/>", "<</></>/></>"] {
+            let stored = imported(hostile);
+            assert_eq!(with_words(stored.clone(), "words"), stored);
+        }
     }
 }

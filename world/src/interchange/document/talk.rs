@@ -15,6 +15,7 @@ use super::{MemoryDocument, MessageDocument, ids::Ids, import::read_apart};
 use crate::{
     interchange::{names::Names, report::Report, rows},
     memory,
+    messages::prompt_text,
 };
 use base::{
     clock,
@@ -281,7 +282,7 @@ impl Messages<'_> {
             "speaker": m.speaker, "content": m.content, "flavor": m.flavor, "roll": m.roll, "author": m.author,
             "player_id": player, "entity_id": entity, "whisper_to": whisper, "blind": m.blind,
             "turn_id": m.exchange.map(|n| *self.exchanges.entry(n).or_insert_with(Uuid::now_v7)),
-            "prompt_text": m.prompt_text, "tokens": tokens, "window_start": window, "extensions": m.extensions,
+            "prompt_text": m.prompt_text.as_deref().map(prompt_text::imported), "tokens": tokens, "window_start": window, "extensions": m.extensions,
             "external_ref": m.external_ref, "created_at": time(at)?,
         }))
     }
