@@ -178,6 +178,8 @@ async fn a_server_that_dies_in_an_attempt_gives_the_answer_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_rolled_stays_rolled() {
+    // One result among a million, so that two rolls are not the same by chance.
+    const MILLION: &str = "(1d1000 - 1) * 1000 + 1d1000";
     let server = Server::start().await;
     let acme = server.tenant("acme").await;
     let world = acme.world().await;
@@ -185,13 +187,13 @@ async fn what_was_rolled_stays_rolled() {
     let roll = |formula: &str| Reply::text("").with_tool("roll_dice", json!({ "rolls": [{ "formula": formula }] }));
     let total = |answer: &Answer| answer.body["tool_calls"][0]["result"]["results"][0]["total"].clone();
     server.model.set_script(Script::replies([
-        roll("1d1000"),
+        roll(MILLION),
         Reply::text("First."),
-        roll("1d1000"),
+        roll(MILLION),
         Reply::text("Second."),
         roll("2d1000"),
         Reply::text("Third."),
-        roll("1d1000"),
+        roll(MILLION),
         Reply::text("Fourth."),
     ]));
     let first = world.bob("player_alice", "I bet.").await.expect(200);
