@@ -1,13 +1,15 @@
-//! Reads Rust sources and lists the paths they name: in imports, in code, in macros and in attributes.
+//! Reads Rust sources and lists the paths they name: in imports, in code, in macros and in attributes. It also lists the
+//! items that each source defines.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use proc_macro2::{TokenStream, TokenTree};
 use syn::{
-    Expr, ExprMethodCall, ItemMod, ItemUse, Macro, Meta, UseTree,
+    Attribute, Expr, ExprMethodCall, Item, ItemFn, ItemMod, ItemUse, Macro, Meta, UseTree, Visibility,
     visit::{self, Visit},
 };
 
@@ -17,6 +19,18 @@ use syn::{
 pub struct Used {
     pub is_inside: bool,
     pub path: Vec<String>,
+    /// Whether only tests use it.
+    pub is_tested: bool,
+    pub import: Option<Import>,
+}
+
+/// What an import does with the path that it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The name in scope; `*` stands for everything.
+    pub name: String,
+    /// Whether the name has a visibility: `pub use`, `pub(crate) use`.
+    pub is_passed_on: bool,
 }
 
 /// One file.
@@ -26,6 +40,12 @@ pub struct Source {
     /// The file's module within its crate.
     pub module: Vec<String>,
     pub used: Vec<Used>,
+    /// The items outside of functions and inline modules.
+    pub defined: BTreeSet<String>,
+    /// The macros that are found at the root of the crate.
+    pub exported: BTreeSet<String>,
+    /// The first names of all paths in the code, except in tests.
+    pub words: BTreeSet<String>,
     /// Whether it calls `acquire` on something named `pool`.
     pub takes_from_pool: bool,
 }
@@ -35,10 +55,43 @@ impl Source {
     /// If the text is not Rust.
     pub fn parse(path: &str, module: Vec<String>, text: &str) -> Self {
         let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let mut reader = Reader { module: module.clone(), used: Vec::new(), takes_from_pool: false };
+        let mut reader = Reader { module: module.clone(), ..Reader::default() };
         reader.visit_file(&file);
-        Self { path: path.to_owned(), module, used: reader.used, takes_from_pool: reader.takes_from_pool }
+        Self {
+            path: path.to_owned(),
+            module,
+            used: reader.used,
+            defined: file.items.iter().filter_map(defined).collect(),
+            exported: file.items.iter().filter_map(exported).collect(),
+            words: reader.words,
+            takes_from_pool: reader.takes_from_pool,
+        }
     }
+}
+
+/// The name that an item defines.
+fn defined(item: &Item) -> Option<String> {
+    let name = match item {
+        Item::Const(item) => &item.ident,
+        Item::Enum(item) => &item.ident,
+        Item::Fn(item) => &item.sig.ident,
+        Item::Macro(item) => item.ident.as_ref()?,
+        Item::Mod(item) if item.content.is_some() => &item.ident,
+        Item::Static(item) => &item.ident,
+        Item::Struct(item) => &item.ident,
+        Item::Trait(item) => &item.ident,
+        Item::Type(item) => &item.ident,
+        Item::Union(item) => &item.ident,
+        _ => return None,
+    };
+    Some(name.to_string())
+}
+
+/// The name of a macro that the whole crate can call.
+fn exported(item: &Item) -> Option<String> {
+    let Item::Macro(item) = item else { return None };
+    let is_exported = item.attrs.iter().any(|attribute| attribute.path().is_ident("macro_export"));
+    item.ident.as_ref().filter(|_| is_exported).map(ToString::to_string)
 }
 
 /// All sources of a crate.
@@ -72,15 +125,18 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+#[derive(Default)]
 struct Reader {
     module: Vec<String>,
     used: Vec<Used>,
+    words: BTreeSet<String>,
+    is_in_tests: bool,
     takes_from_pool: bool,
 }
 
 impl Reader {
     /// Notes a path as it is written, with `crate`, `self` and `super` resolved.
-    fn note(&mut self, parts: &[String]) {
+    fn note(&mut self, parts: &[String], import: Option<Import>) {
         let mut rest = parts;
         let mut at = match rest.first().map(String::as_str) {
             Some("crate") => {
@@ -89,7 +145,7 @@ impl Reader {
             }
             Some("self" | "super") => self.module.clone(),
             Some(_) => {
-                self.used.push(Used { is_inside: false, path: parts.to_vec() });
+                self.push(false, parts.to_vec(), import);
                 return;
             }
             None => return,
@@ -102,11 +158,29 @@ impl Reader {
         }
         at.extend(rest.iter().cloned());
         if !at.is_empty() {
-            self.used.push(Used { is_inside: true, path: at });
+            self.push(true, at, import);
         }
     }
 
-    fn imports(&mut self, tree: &UseTree, before: &[String]) {
+    fn push(&mut self, is_inside: bool, path: Vec<String>, import: Option<Import>) {
+        self.used.push(Used { is_inside, path, is_tested: self.is_in_tests, import });
+    }
+
+    fn word(&mut self, name: &syn::Ident) {
+        if !self.is_in_tests {
+            self.words.insert(name.to_string());
+        }
+    }
+
+    /// Reads an item, knowing whether it is there for tests only.
+    fn within(&mut self, attributes: &[Attribute], read: impl FnOnce(&mut Self)) {
+        let before = self.is_in_tests;
+        self.is_in_tests |= attributes.iter().any(is_for_tests);
+        read(self);
+        self.is_in_tests = before;
+    }
+
+    fn imports(&mut self, tree: &UseTree, before: &[String], is_passed_on: bool) {
         let with = |name: &syn::Ident| {
             let mut path = before.to_vec();
             if name != "self" || path.is_empty() {
@@ -118,13 +192,20 @@ impl Reader {
             UseTree::Path(path) if path.ident == "super" => {
                 let mut parts = before.to_vec();
                 parts.push("super".to_owned());
-                self.imports(&path.tree, &parts);
+                self.imports(&path.tree, &parts, is_passed_on);
             }
-            UseTree::Path(path) => self.imports(&path.tree, &with(&path.ident)),
-            UseTree::Name(name) => self.note(&with(&name.ident)),
-            UseTree::Rename(name) => self.note(&with(&name.ident)),
-            UseTree::Glob(_) => self.note(before),
-            UseTree::Group(group) => group.items.iter().for_each(|item| self.imports(item, before)),
+            UseTree::Path(path) => self.imports(&path.tree, &with(&path.ident), is_passed_on),
+            UseTree::Name(name) => {
+                let path = with(&name.ident);
+                let name = path.last().cloned().unwrap_or_default();
+                self.note(&path, Some(Import { name, is_passed_on }));
+            }
+            UseTree::Rename(name) => {
+                let import = Import { name: name.rename.to_string(), is_passed_on };
+                self.note(&with(&name.ident), Some(import));
+            }
+            UseTree::Glob(_) => self.note(before, Some(Import { name: "*".to_owned(), is_passed_on })),
+            UseTree::Group(group) => group.items.iter().for_each(|item| self.imports(item, before, is_passed_on)),
         }
     }
 
@@ -138,6 +219,7 @@ impl Reader {
                     if colons != 2 {
                         self.end(&mut path);
                     }
+                    self.word(&name);
                     path.push(name.to_string());
                     colons = 0;
                 }
@@ -158,7 +240,7 @@ impl Reader {
 
     fn end(&mut self, path: &mut Vec<String>) {
         if path.len() > 1 {
-            self.note(path);
+            self.note(path, None);
         }
         path.clear();
     }
@@ -173,21 +255,33 @@ impl Reader {
     }
 }
 
+fn is_for_tests(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
+}
+
 impl<'a> Visit<'a> for Reader {
     fn visit_item_use(&mut self, item: &'a ItemUse) {
-        self.imports(&item.tree, &[]);
+        let is_passed_on = !matches!(item.vis, Visibility::Inherited);
+        self.within(&item.attrs, |reader| reader.imports(&item.tree, &[], is_passed_on));
     }
 
     fn visit_item_mod(&mut self, item: &'a ItemMod) {
         self.module.push(item.ident.to_string());
-        visit::visit_item_mod(self, item);
+        self.within(&item.attrs, |reader| visit::visit_item_mod(reader, item));
         self.module.pop();
     }
 
+    fn visit_item_fn(&mut self, item: &'a ItemFn) {
+        self.within(&item.attrs, |reader| visit::visit_item_fn(reader, item));
+    }
+
     fn visit_path(&mut self, path: &'a syn::Path) {
+        if let Some(first) = path.segments.first() {
+            self.word(&first.ident);
+        }
         if path.segments.len() > 1 {
             let parts: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-            self.note(&parts);
+            self.note(&parts, None);
         }
         visit::visit_path(self, path);
     }

@@ -36,7 +36,7 @@ use edge::{
     auth::gate::caller_of,
     caller::{Caller, Scope},
     http::{
-        body,
+        read,
         resource::{Place, Ref, campaign_id},
     },
     limits::Class,
@@ -143,7 +143,7 @@ fn read(frame: Incoming) -> Result<Connect, Refusal> {
         members.extend(data);
     }
     let fits = json::sound(&Value::Object(members.clone()), &mut String::new());
-    fits.and_then(|()| body::typed(Value::Object(members))).map_err(Refusal::of(Close::BadConnect))
+    fits.and_then(|()| read::typed(Value::Object(members))).map_err(Refusal::of(Close::BadConnect))
 }
 
 /// The owner of the credential, if the credential may connect from this address and origin.

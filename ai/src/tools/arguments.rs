@@ -10,8 +10,8 @@ use base::{
     json,
 };
 use edge::http::{
-    body,
     misfit::{self, ERRORS_MAX},
+    read,
 };
 use world::memory::{
     self,
@@ -97,7 +97,7 @@ pub(crate) fn read<T: DeserializeOwned>(given: Value) -> Result<T> {
     let Value::Object(members) = &given else {
         return Err(Error::invalid("", "invalid_value", "Arguments must be an object."));
     };
-    body::typed(given.clone()).map_err(|mut first| {
+    read::typed(given.clone()).map_err(|mut first| {
         let mut errors: Vec<FieldError> = members.iter().filter_map(|(name, value)| alone::<T>(name, value)).collect();
         errors.truncate(ERRORS_MAX);
         Error::validation(misfit::together(std::mem::take(&mut first.errors), errors))
@@ -106,7 +106,7 @@ pub(crate) fn read<T: DeserializeOwned>(given: Value) -> Result<T> {
 
 /// The error in one argument. The argument is parsed alone, because parsing stops at the first error.
 fn alone<T: DeserializeOwned>(name: &str, value: &Value) -> Option<FieldError> {
-    let error = body::typed::<T>(json!({ name: value })).err()?.errors.first()?.clone();
+    let error = read::typed::<T>(json!({ name: value })).err()?.errors.first()?.clone();
     let own = format!("/{}", json::escape(name));
     let is_own = error.pointer.strip_prefix(&own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     is_own.then_some(error)

@@ -39,7 +39,7 @@ use db::{
 use edge::{
     caller::Caller,
     http::{
-        body, patch,
+        patch, read,
         resource::{self, Place, Ref, Resource, campaign_id},
         validate,
     },
@@ -180,7 +180,7 @@ pub async fn compare(app: &Ai, caller: &Caller, question: &Question<'_>, edit: E
 fn changed(entry: &entity::lore::Model, changes: &Value) -> Result<LoreInput> {
     let shown = serde_json::to_value(entry).map_err(Error::internal)?;
     let read_only: Vec<_> = resource::READ_ONLY.iter().chain(LoreEntries::READ_ONLY).copied().collect();
-    let input: LoreInput = body::typed(patch::apply(shown, changes.clone(), &read_only)?)?;
+    let input: LoreInput = read::typed(patch::apply(shown, changes.clone(), &read_only)?)?;
     validate::check(&input)?;
     Ok(input)
 }
@@ -326,7 +326,7 @@ impl Chooser<'_> {
 fn merged(parameters: &Parameters, changes: &Value) -> Result<Parameters> {
     let mut value = serde_json::to_value(parameters).map_err(Error::internal)?;
     patch::merge(&mut value, changes.clone());
-    let tried: Parameters = body::typed(value).map_err(|error| error.below("/parameters"))?;
+    let tried: Parameters = read::typed(value).map_err(|error| error.below("/parameters"))?;
     check_parameters(&tried)?;
     Ok(tried)
 }

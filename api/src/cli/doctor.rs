@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, postgres::PgRow};
 
-use super::say;
+use super::output::say;
 use crate::database::in_time;
 use base::{error::Result, stored::Columns};
 

@@ -4,7 +4,10 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::{failed, players::Table, say};
+use super::{
+    output::{failed, say},
+    players::Table,
+};
 use crate::config::Config;
 use base::error::Result;
 use world::erasure::{

@@ -147,6 +147,6 @@ pub fn tell(json: bool, report: &Report) -> Result<()> {
         counts.unchanged,
         report.fields.iter().filter(|f| f.outcome <= Outcome::Approximated).count()
     );
-    super::say(json, &shown, &text);
+    super::output::say(json, &shown, &text);
     Ok(())
 }

@@ -4,6 +4,7 @@ mod doctor;
 mod erase;
 mod interchange;
 mod model;
+mod output;
 mod players;
 mod serve;
 mod turn;
@@ -17,13 +18,14 @@ use tracing_subscriber::EnvFilter;
 use clap::{Parser, Subcommand};
 use sqlx::{Connection, PgConnection};
 
+use self::output::{failed, say};
 use crate::{
     config::{self, Config},
     database, demo, routes,
 };
 use base::{
     clock,
-    error::{Code, Error, Problem, Result},
+    error::{Code, Error, Result},
     request_id::RequestId,
 };
 use edge::{
@@ -219,18 +221,6 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Prints an error with its cause, which only operators may see. With `json` also the API's problem document.
-fn failed(json: bool, error: &Error, request: &RequestId) -> ExitCode {
-    let cause = error.cause().map(ToString::to_string).unwrap_or_default();
-    if json {
-        say(json, &serde_json::json!(Problem::of(error, &request.to_string())), "");
-    }
-    // The detail of an internal error only hides the cause from clients.
-    let detail = if error.code == Code::Internal && !cause.is_empty() { "" } else { error.detail.trim() };
-    eprintln!("tavernkeep: {}", format!("{detail} {cause}").trim());
-    ExitCode::FAILURE
-}
-
 fn init_log(is_serve: bool) {
     let default = if is_serve { "info,sqlx=warn,actix_server=warn" } else { "warn" };
     let asked = std::env::var(EnvFilter::DEFAULT_ENV).ok();
@@ -358,14 +348,6 @@ async fn print_play_link(
     let link = format!("{}{link}", server.trim_end_matches('/'));
     say(json, &serde_json::json!({ "link": link }), &link);
     Ok(())
-}
-
-fn say(json: bool, value: &serde_json::Value, text: &str) {
-    if json {
-        println!("{value}");
-    } else {
-        println!("{text}");
-    }
 }
 
 /// The schema owner's database: the one in the environment, or that of a server running on the data directory.

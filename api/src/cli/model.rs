@@ -9,7 +9,10 @@ use std::{
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::{failed, players::Table, say};
+use super::{
+    output::{failed, say},
+    players::Table,
+};
 use crate::config::Config;
 use base::{
     error::{Code, Error, Result},

@@ -10,7 +10,10 @@ use rand::RngExt;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 
-use super::{failed, say, serve};
+use super::{
+    output::{failed, say},
+    serve,
+};
 use crate::{app::App, config::Config, database, demo, ops::maintenance};
 use ai::{
     commands::{self, arguments::of_words, service},

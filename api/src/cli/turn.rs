@@ -7,7 +7,7 @@ use rand::RngExt;
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
-use super::{failed, say};
+use super::output::{failed, say};
 use crate::{config::Config, database};
 use ai::turns::store::end_now;
 use base::{

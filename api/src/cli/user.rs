@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 
-use super::say;
+use super::output::say;
 use base::error::{Code, Error, Result};
 use edge::{
     passwords,

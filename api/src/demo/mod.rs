@@ -17,7 +17,7 @@ use edge::{
     auth::service::store_key,
     caller::{Caller, Scope, keys::NewKey},
     http::{
-        body,
+        read,
         resource::{self, Place},
     },
     tenant_settings,
@@ -151,15 +151,15 @@ async fn world_in(tx: &TenantTx, tenant: Uuid) -> Result<()> {
     let place = Place { tx, campaign: Uuid::now_v7(), caller: &caller };
     let document: Value = serde_json::from_str(include_str!("port-town.json")).map_err(Error::internal)?;
     let part = |name: &str| document.get(name).cloned().unwrap_or_default();
-    let campaign: CampaignInput = body::typed(part("campaign"))?;
+    let campaign: CampaignInput = read::typed(part("campaign"))?;
     resource::insert::<Campaigns>(&place, campaign).await?;
     let entities = json!({
         "owners": part("owners"), "players": part("players"), "npcs": part("npcs"), "lore": part("lore"),
     });
     let entities = seed::of_value(entities)?;
     seed::import(&place, entities, &mut Report::new("seed", false)).await?;
-    let scene: SceneInput = body::typed(part("scene"))?;
+    let scene: SceneInput = read::typed(part("scene"))?;
     resource::insert::<Scenes>(&place, scene).await?;
-    encounters::service::create(tx, place.campaign, &body::typed(part("encounter"))?, 0).await?;
+    encounters::service::create(tx, place.campaign, &read::typed(part("encounter"))?, 0).await?;
     Ok(())
 }

@@ -12,17 +12,11 @@ mod named;
 mod strict;
 
 pub use named::Named;
-pub use strict::parse;
+pub use strict::{DEPTH_MAX, VALUES_MAX, parse};
 
 use serde_json::{Number, Value};
 
 use crate::error::{Code, Error, Result};
-
-/// The largest depth of nested objects and lists. The journal and records wrap what was sent, and readers stop at 128.
-pub const DEPTH_MAX: usize = 64;
-
-/// The largest number of values in one text.
-pub const VALUES_MAX: usize = 1_000_000;
 
 /// Numbers that are not whole, or need more than 64 bits, must be below this: `jsonb` writes out every digit of a
 /// number, and a whole number of more than 64 bits would not be read back exactly.

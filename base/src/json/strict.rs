@@ -7,7 +7,11 @@ use std::{cell::Cell, fmt};
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::{DEPTH_MAX, VALUES_MAX};
+/// The largest depth of nested objects and lists. The journal and records wrap what was sent, and readers stop at 128.
+pub const DEPTH_MAX: usize = 64;
+
+/// The largest number of values in one text.
+pub const VALUES_MAX: usize = 1_000_000;
 
 /// Reads a text as one JSON value.
 ///

@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
-use super::{bounds, idempotency::IdempotencyKey, misfit};
+use super::{bounds, idempotency::IdempotencyKey};
 use crate::{admission, caller::Caller, connections::took_too_long, state::Edge};
 use base::{
-    error::{Code, Error, FieldError, Result},
-    json::{self, Named, escape},
+    error::{Code, Error, Result},
+    json,
 };
 
 /// The largest JSON body in bytes, unless a route sets another limit.
@@ -147,37 +147,4 @@ fn parse(request: &HttpRequest, bytes: &[u8], nul: bool) -> Result<Value> {
     }
     let text = std::str::from_utf8(bytes).map_err(|_| Error::new(Code::BadRequest, "The body is not UTF-8."))?;
     if nul { json::read_unkept("The body", text) } else { json::read("The body", text) }
-}
-
-/// Reads `value` as `T`. If `T` has a schema, use [`bounds::typed`] instead: it reports everything that does not fit.
-///
-/// # Errors
-/// `validation_failed` with a pointer to the first value that does not fit.
-pub fn typed<T: DeserializeOwned>(value: Value) -> Result<T> {
-    serde_path_to_error::deserialize(Named(value)).map_err(|e| {
-        let mut pointer = String::new();
-        for segment in e.path() {
-            use serde_path_to_error::Segment;
-            match segment {
-                Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-                Segment::Map { key } => pointer.push_str(&format!("/{}", escape(key))),
-                Segment::Enum { variant } => pointer.push_str(&format!("/{}", escape(variant))),
-                Segment::Unknown => {}
-            }
-        }
-        let message = e.into_inner().to_string();
-        let quoted = message.split('`').nth(1).map(ToOwned::to_owned).unwrap_or_default();
-        let code = if message.starts_with("unknown field") {
-            if !pointer.ends_with(&format!("/{}", escape(&quoted))) {
-                pointer.push_str(&format!("/{}", escape(&quoted)));
-            }
-            "unknown_field"
-        } else if message.starts_with("missing field") {
-            pointer.push_str(&format!("/{}", escape(&quoted)));
-            "required"
-        } else {
-            "invalid_value"
-        };
-        Error::validation(vec![FieldError { pointer, code: code.into(), message: misfit::in_words(&message) }])
-    })
 }

@@ -24,7 +24,7 @@ use utoipa::{
     },
 };
 
-use super::{body, misfit};
+use super::{misfit, read};
 use base::error::{Error, FieldError, Result};
 
 /// Characters in a string, such as a name or an id.
@@ -385,7 +385,7 @@ pub fn typed<T: DeserializeOwned + ToSchema + 'static>(value: Value) -> Result<T
     let limits = Limits::of::<T>();
     // Compare with the schema first, because reading consumes the value. Nothing is recorded if the value fits.
     let found = misfit::find_errors(&limits.root, &limits.named, &value);
-    body::typed(value)
+    read::typed(value)
         .map_err(|mut error| Error::validation(misfit::together(std::mem::take(&mut error.errors), found)))
 }
 

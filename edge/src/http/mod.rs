@@ -15,6 +15,7 @@ pub mod misfit;
 pub mod observe;
 pub mod paging;
 pub mod patch;
+pub mod read;
 pub mod reply;
 pub mod resource;
 pub mod router;

@@ -4,6 +4,7 @@
 //! paging (`list`), slugs (`slugs`), and ETags, merge patches and idempotency (`write`). The rules of a kind are not
 //! decided here.
 
+mod deletion;
 mod list;
 mod routes;
 mod slugs;
@@ -165,7 +166,7 @@ pub trait Resource: Sized + 'static {
     /// # Errors
     /// `referenced`.
     fn delete(tx: &TenantTx, id: Uuid) -> impl Future<Output = Result<Vec<Uuid>>> {
-        write::delete_row::<Self>(tx, id)
+        deletion::delete_row(tx, Self::TABLE, id)
     }
 
     /// Rules for what a client sends that do not apply to what is already stored.

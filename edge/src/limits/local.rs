@@ -20,7 +20,7 @@ use governor::{
 };
 use uuid::Uuid;
 
-use super::Class;
+use super::class::Class;
 use crate::client::household;
 use base::error::{Code, Error, Result};
 use base::rate::Rate;

@@ -4,6 +4,7 @@
 //! [`Limits::check`], which every limit passes through. The operator sets a tenant's limits
 //! (`tavernkeep tenant limits`); 0 means no limit.
 
+mod class;
 mod local;
 pub mod sign_in;
 
@@ -13,6 +14,7 @@ use base::rate::Rate;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
+pub use class::Class;
 pub use local::{Counted, Permit, Permits};
 
 use crate::{caller::Caller, tenants::Tenant};
@@ -21,25 +23,6 @@ use base::{
     stored::Columns,
 };
 use db::tenancy::TenantTx;
-
-/// What a limit counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    Requests,
-    Tools,
-    Turns,
-}
-
-impl Class {
-    /// The limit's name in headers, and the tenant's value.
-    fn of(self, tenant: &Tenant) -> (&'static str, u32) {
-        match self {
-            Class::Requests => ("requests", tenant.limits.requests_per_minute),
-            Class::Tools => ("tools", tenant.limits.tools_per_minute),
-            Class::Turns => ("turns", tenant.limits.turns_per_minute),
-        }
-    }
-}
 
 /// Checks that a tenant may add a row of a kind if it may have at most `rows_max`; 0 means no limit. Takes one
 /// statement, or none.

@@ -1,12 +1,10 @@
 //! The routes of `/v1/models`.
 
 use actix_web::{HttpRequest, web};
-use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use super::{
-    probe::{self, TestView},
+    probe::{self, AvailableModel, TestView},
     service::{self, ModelInput, ModelView},
 };
 use crate::{
@@ -79,13 +77,6 @@ pub async fn delete(
     path: web::Path<String>,
 ) -> Result<Reply> {
     service::delete(&app, &caller, &Expected::by(&request), &path).await
-}
-
-/// A model that an endpoint offers.
-#[derive(Serialize, ToSchema)]
-pub struct AvailableModel {
-    /// The name to write into a profile's `model`.
-    pub id: String,
 }
 
 /// Asks a profile's endpoint for the models that it offers.

@@ -13,7 +13,6 @@ use serde_json::{Value, json, value::to_raw_value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::http::AvailableModel;
 use crate::{caller::Caller, models::profile::Supports, state::Edge};
 use base::error::{Code, Error, Result};
 use db::tenancy;
@@ -85,6 +84,13 @@ pub enum CheckName {
     JsonSchema,
     CachedTokens,
     Reasoning,
+}
+
+/// A model that an endpoint offers.
+#[derive(Serialize, ToSchema)]
+pub struct AvailableModel {
+    /// The name to write into a profile's `model`.
+    pub id: String,
 }
 
 /// The models that an endpoint offers.

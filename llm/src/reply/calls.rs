@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::call::{CALLS_BYTES_MAX, CALLS_PER_REPLY_MAX, ProposedCall, too_many};
 use super::text::{decode_entities, with_escaped_controls};
-use super::{CALLS_BYTES_MAX, CALLS_PER_REPLY_MAX, ProposedCall, too_many};
 use crate::completion::WireToolCall;
 
 const NAMES: [&str; 4] = ["tool_name", "name", "tool", "function"];

@@ -6,8 +6,9 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::super::lossy::Lossy;
+use super::calls;
+use super::draft::Draft;
 use super::text::{with_escaped_controls, without_fences};
-use super::{Draft, calls};
 
 /// How many places in a prose reply are searched for an object.
 const CANDIDATES_MAX: usize = 8;

@@ -5,7 +5,7 @@
 
 use super::tag::{Kind, Name, Tag, tag_at, tags};
 use super::text::{decode_entities, decode_entities_into, without_fences};
-use super::{Draft, ProposedCall, calls, json};
+use super::{call::ProposedCall, calls, draft::Draft, json};
 
 const CDATA: &str = "<![CDATA[";
 const CDATA_END: &str = "]]>";

@@ -8,12 +8,12 @@ use uuid::Uuid;
 
 use super::{
     Editor, Frame, InCampaign, Tab,
+    answer::see,
     ask::AskPage,
     editor::campaign_url,
     form::{self, EXTENSIONS, EXTERNAL_REF, Errors, Field, FormView, Group, Kind, Texts},
     list::moment,
     saving::{Saved, Saving},
-    see,
     world_form::{FormPage, decision, form_id, once, pending, whole},
 };
 use crate::render_blocks;
@@ -22,9 +22,9 @@ use edge::{
     caller::Scope,
     http::{
         Body, Reply,
-        body::typed,
         etag::Expected,
         paging::{NoFilter, Page},
+        read::typed,
         resource::{self, Ref},
     },
 };

@@ -15,8 +15,10 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use entity::campaign;
 
 use super::{
-    frame::{self, Frame, RenderBlocks, Tab},
-    html, is_htmx, page_of, pending_form, see,
+    answer::{html, is_htmx, see},
+    page::Page,
+    pending_form,
+    render_blocks::RenderBlocks,
     submitted::Submitted,
 };
 use ai::state::Ai;
@@ -35,6 +37,9 @@ use edge::{
     },
 };
 use world::campaigns::Campaigns;
+
+/// The cookie with the message about the last action, for the next page.
+pub(super) const MESSAGE_COOKIE: &str = "tavernkeep_message";
 
 /// A signed-in user at a page that they may use, with the form that they sent.
 pub struct Editor {
@@ -92,7 +97,7 @@ impl FromRequest for InCampaign {
 
 impl Editor {
     async fn prove(request: HttpRequest, payload: &mut Payload) -> Result<Self> {
-        let page = page_of(&request).ok_or_else(|| Error::not_found("page"))?;
+        let page = Page::of(&request).ok_or_else(|| Error::not_found("page"))?;
         // No name contains a NUL character, and PostgreSQL does not accept one in a query.
         if request.uri().path().contains("%00") {
             return Err(Error::not_found("page"));
@@ -155,12 +160,6 @@ impl Editor {
         TenantTx::read(&self.app.pool, self.caller.tenant_id()).await
     }
 
-    /// The frame of a page outside of a campaign.
-    #[must_use]
-    pub fn frame(&self, title: &str, tab: Tab) -> Frame {
-        Frame::new(self, None, title, tab)
-    }
-
     /// Renders a page, or the block of it that htmx asks for.
     ///
     /// # Errors
@@ -187,9 +186,9 @@ impl Editor {
             return Ok(html(status, page.block(target).map_err(Error::internal)?));
         }
         let mut answer = html(status, page.render().map_err(Error::internal)?);
-        if self.request.cookie(frame::MESSAGE_COOKIE).is_some() {
+        if self.request.cookie(MESSAGE_COOKIE).is_some() {
             // The message was shown once.
-            let gone = cookie(&self.request, frame::MESSAGE_COOKIE, String::new(), "/admin", 0);
+            let gone = cookie(&self.request, MESSAGE_COOKIE, String::new(), "/admin", 0);
             answer.add_cookie(&gone).map_err(|e| Error::internal(e.to_string()))?;
         }
         Ok(answer)
@@ -214,8 +213,7 @@ impl Editor {
         } else {
             see(path)
         };
-        let message =
-            cookie(&self.request, frame::MESSAGE_COOKIE, BASE64_URL_SAFE_NO_PAD.encode(message), "/admin", 60);
+        let message = cookie(&self.request, MESSAGE_COOKIE, BASE64_URL_SAFE_NO_PAD.encode(message), "/admin", 60);
         // Without its message the redirect is still right.
         let _ = answer.add_cookie(&message);
         answer
@@ -223,12 +221,6 @@ impl Editor {
 }
 
 impl InCampaign {
-    /// The frame of a page of the campaign.
-    #[must_use]
-    pub fn frame(&self, title: &str, tab: Tab) -> Frame {
-        Frame::new(&self.editor, Some(&self.campaign), title, tab)
-    }
-
     /// The path of a page of the campaign: `at.url("npcs/new")`.
     #[must_use]
     pub fn url(&self, rest: &str) -> String {

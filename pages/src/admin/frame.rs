@@ -1,17 +1,13 @@
 //! What surrounds every page: the navigation, the signed-in user, and the message about the last action.
 
-use askama::Template;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use entity::campaign;
 
 use super::{
-    editor::{Editor, campaign_url},
+    editor::{Editor, InCampaign, MESSAGE_COOKIE, campaign_url},
     submitted::TOKEN_FIELD,
 };
 use edge::caller::Scope;
-
-/// The cookie with the message about the last action, for the next page.
-pub const MESSAGE_COOKIE: &str = "tavernkeep_message";
 
 /// The items of the navigation. Each page names its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +98,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    pub(super) fn new(editor: &Editor, campaign: Option<&campaign::Model>, title: &str, tab: Tab) -> Self {
+    fn new(editor: &Editor, campaign: Option<&campaign::Model>, title: &str, tab: Tab) -> Self {
         let link = |(its, label, path, scope): &(Tab, &'static str, &str, Scope)| {
             editor.may(*scope).then(|| Link { label, path: (*path).to_owned(), is_current: *its == tab })
         };
@@ -146,27 +142,18 @@ impl Frame {
     }
 }
 
-/// A page that can be rendered as a whole or by block. [`crate::render_blocks!`] implements it.
-pub trait RenderBlocks: Template {
-    /// The block with the id of htmx's target element; `main` for all other targets.
-    ///
-    /// # Errors
-    /// Errors of the template.
-    fn block(&self, target: &str) -> askama::Result<String>;
+impl Editor {
+    /// The frame of a page outside of a campaign.
+    #[must_use]
+    pub fn frame(&self, title: &str, tab: Tab) -> Frame {
+        Frame::new(self, None, title, tab)
+    }
 }
 
-/// `render_blocks!(ThingsPage: as_main, "rows" => as_rows)`: the default block, and the blocks that htmx can ask for by id.
-#[macro_export]
-macro_rules! render_blocks {
-    ($page:ident $(<$lifetime:lifetime>)?: $main:ident $(, $id:literal => $block:ident)*) => {
-        impl $(<$lifetime>)? $crate::admin::RenderBlocks for $page $(<$lifetime>)? {
-            fn block(&self, target: &str) -> askama::Result<String> {
-                use askama::Template as _;
-                match target {
-                    $($id => self.$block().render(),)*
-                    _ => self.$main().render(),
-                }
-            }
-        }
-    };
+impl InCampaign {
+    /// The frame of a page of the campaign.
+    #[must_use]
+    pub fn frame(&self, title: &str, tab: Tab) -> Frame {
+        Frame::new(self, Some(&self.campaign), title, tab)
+    }
 }

@@ -13,7 +13,7 @@ use super::{
     list::moment,
     query::given,
     words,
-    world_form::World,
+    world_row::World,
 };
 use crate::render_blocks;
 use base::error::{Code, Error, Result};

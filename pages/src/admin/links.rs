@@ -8,8 +8,8 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use askama::Template;
 
 use super::{
+    answer::{html, see},
     editor::{app_of, keep_secret, secret_of},
-    html, see,
     sign_in::Stranger,
     submitted::TOKEN_FIELD,
 };

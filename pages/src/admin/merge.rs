@@ -12,7 +12,7 @@ use super::{
     Frame, InCampaign, Tab,
     diff::{self, Differ, Piece},
     form::{self, Errors, FormView, Group, Kind, Texts},
-    world_form::{Current, World},
+    world_row::{Current, World},
 };
 use crate::render_blocks;
 use base::error::{Error, Result};

@@ -17,9 +17,9 @@ use base::error::{Code, Error, Result};
 use edge::{
     caller::Scope,
     http::{
-        body,
         etag::Expected,
         paging::{NoFilter, Page},
+        read,
     },
     model_profiles::{
         probe::{self, TestView},
@@ -176,7 +176,7 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
         members.insert("api_key".to_owned(), key.into());
     }
     let once = once(&editor, &id, &(&texts, key));
-    let made = async { service::create(&editor.app, &editor.caller, &body::typed(value)?, once.as_ref()).await };
+    let made = async { service::create(&editor.app, &editor.caller, &read::typed(value)?, once.as_ref()).await };
     match made.await {
         Ok(_) => Ok(editor.redirect("/admin/models", "The model profile was created.")),
         Err(error) => show_again(&Errors::of(NEW, error)?),

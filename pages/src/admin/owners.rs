@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     Tab,
     form::{Field, GUIDANCE, Group, Kind, OTHER_PROGRAMS},
-    world_form::World,
+    world_row::World,
 };
 use ai::tools;
 use entity::kind::EntityKind;

@@ -5,7 +5,10 @@ use actix_web::{HttpMessage, HttpRequest, dev::Payload, http::header, web::Bytes
 use askama::Template;
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 
-use super::submitted::{TOKEN_FIELD, body};
+use super::{
+    answer::is_htmx,
+    submitted::{TOKEN_FIELD, body},
+};
 use edge::http::forms::from_our_page;
 
 /// The largest form that is carried. Encoded once more, it still fits into the sign-in form.
@@ -33,7 +36,7 @@ pub(super) async fn leave(request: &HttpRequest, payload: &mut Payload) {
     let header = |name| request.headers().get(name).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let is_form = header(header::CONTENT_TYPE).starts_with("application/x-www-form-urlencoded");
     let is_small = header(header::CONTENT_LENGTH).parse::<usize>().is_ok_and(|n| n <= BYTES_MAX);
-    if request.method() != "POST" || super::is_htmx(request) || from_our_page(request).is_err() {
+    if request.method() != "POST" || is_htmx(request) || from_our_page(request).is_err() {
         return;
     }
     let bytes = match is_form && is_small {

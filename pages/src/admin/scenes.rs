@@ -5,7 +5,7 @@ use entity::scene;
 use super::{
     Tab,
     form::{Field, Group, Kind, OTHER_PROGRAMS},
-    world_form::World,
+    world_row::World,
 };
 use world::scenes::Scenes;
 

@@ -12,11 +12,10 @@ use actix_web::{
 use askama::Template;
 
 use super::{
+    answer::{html, is_htmx, see},
     editor::{app_of, keep_secret, secret_of},
-    html, is_htmx,
     pending_form::{self, PendingForm, PendingFormPage},
     query::given,
-    see,
     submitted::{Holds, Submitted, TOKEN_FIELD},
 };
 use base::{

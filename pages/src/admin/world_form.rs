@@ -10,61 +10,21 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    Editor, Frame, InCampaign, Tab,
+    Editor, Frame, InCampaign,
     ask::AskPage,
     form::{self, Errors, FormView, Group, Kind, Texts},
     in_the_way::{self, InTheWay},
     list::ListPage,
     merge,
     saving::{Saved, Saving},
+    world_row::{Current, World},
 };
 use crate::render_blocks;
 use base::error::{Code, Error, Result};
-use db::tenancy::TenantTx;
 use edge::http::{
-    Body, Reply,
-    body::typed,
-    etag::Expected,
-    idempotency::IdempotencyKey,
-    paging::Page,
-    patch,
-    resource::{self, Ref, Resource},
+    Body, Reply, etag::Expected, idempotency::IdempotencyKey, paging::Page, patch, read::typed, resource,
 };
 use world::{guidance, memory};
-
-/// What the editor knows about a kind of row.
-pub trait World: Resource {
-    const TAB: Tab;
-    /// Singular, plural, and the word in the path: `NPC`, `NPCs`, `npcs`.
-    const ONE: &'static str;
-    const MANY: &'static str;
-    const PATH: &'static str;
-    /// A sentence under the list's title.
-    const ABOUT: &'static str;
-    const GROUPS: &'static [Group];
-    /// The list's columns after the name.
-    const COLUMNS: &'static [&'static str];
-
-    /// Whether rows belong to people, who may ask to have them erased.
-    const IS_ERASED: bool = false;
-
-    /// Whether rows react to the actions of characters, and have a page for their reactions.
-    const REACTS: bool = false;
-
-    /// The cells of a row's columns.
-    fn cells(model: &Self::Model) -> Vec<String>;
-
-    /// The initial values of the form for a new row.
-    #[must_use]
-    fn blank() -> Value {
-        Value::Object(serde_json::Map::new())
-    }
-
-    /// A row's view for the form: it has names where the view has ids.
-    fn form_view(_: &TenantTx, view: Value) -> impl Future<Output = Result<Value>> {
-        async { Ok(view) }
-    }
-}
 
 #[derive(Template)]
 #[template(path = "admin/world-form.html", blocks = ["main"])]
@@ -98,49 +58,6 @@ render_blocks!(FormPage: as_main);
 /// The problem of a deletion whose row somebody else changed meanwhile.
 pub(super) const CHANGED_SINCE: &str =
     "Somebody changed this after you opened it. Check it again before you delete it.";
-
-/// A row as it is now: its label, its version, and its JSON for the form.
-pub struct Current {
-    pub id: Uuid,
-    pub label: String,
-    pub version: i64,
-    pub view: Value,
-}
-
-impl Current {
-    /// A text member of the row.
-    #[must_use]
-    pub fn text(&self, name: &str) -> &str {
-        self.view.get(name).and_then(Value::as_str).unwrap_or_default()
-    }
-}
-
-impl InCampaign {
-    /// The present state of the row that a path names.
-    ///
-    /// # Errors
-    /// `not_found`.
-    pub(super) async fn current<W: World>(&self, tx: &TenantTx, x: &str) -> Result<Current> {
-        let campaign = Ref::Id(self.campaign.id.0);
-        let model = resource::find::<W>(tx, &self.caller, Some(&campaign), &Ref::parse(x)).await?;
-        let stamp = W::stamp(&model);
-        let (id, label, version) = (stamp.id, stamp.label.to_owned(), stamp.version);
-        let view = W::form_view(tx, resource::view::<W>(model, &self.caller)?).await?;
-        Ok(Current { id, label, version, view })
-    }
-
-    async fn read_current<W: World>(&self, x: &str) -> Result<Current> {
-        self.current::<W>(&self.read().await?, x).await
-    }
-
-    pub(super) fn campaign_id(&self) -> String {
-        self.campaign.id.0.to_string()
-    }
-
-    fn may_write(&self) -> bool {
-        self.may(edge::caller::Scope::Write)
-    }
-}
 
 /// GET of the list: `q`, `sort`, `cursor` and the kind's filters, as the API takes them.
 ///

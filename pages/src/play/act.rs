@@ -22,9 +22,17 @@ use rules::dice::Meaning;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{Filled, Notice, filled, html, is_htmx, page_or_alert, rendered, table::Seat, visit::Visitor, whisper};
+use super::{
+    answer::{Filled, Notice, filled, is_htmx, page_or_alert, rendered},
+    table::Seat,
+    visit::Visitor,
+    whisper,
+};
 use base::error::{Error, Result};
-use edge::{caller::Caller, http::forms::from_our_page};
+use edge::{
+    caller::Caller,
+    http::{forms::from_our_page, reply::html},
+};
 use entity::kind::EntityKind;
 use world::{
     dice::{

@@ -16,7 +16,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
-    Alert, page_or_alert,
+    answer::{Alert, alert, page_or_alert},
     table::{MessageView, Seat, people},
     visit::Visitor,
 };
@@ -204,7 +204,7 @@ pub async fn turn(
     match listener(app.clone(), &visitor.caller, &link, turn, sse::last_event_id(&request)).await {
         Ok(Some(listener)) => event_stream(listener),
         Ok(None) => HttpResponse::NoContent().finish(),
-        Err(error) => super::alert(&request, &error),
+        Err(error) => alert(&request, &error),
     }
 }
 

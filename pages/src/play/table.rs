@@ -8,7 +8,10 @@ use entity::{character, session::Role};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{page_or_alert, rendered, visit::Visitor};
+use super::{
+    answer::{page_or_alert, rendered},
+    visit::Visitor,
+};
 use ai::{planner, state::Ai, turns::again::alternatives_of};
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;

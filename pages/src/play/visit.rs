@@ -12,7 +12,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Filled, filled, page_or_alert, table_of};
+use super::answer::{Filled, alert, filled, page_or_alert, table_of};
 use ai::state::Ai;
 use base::{
     clock,
@@ -132,7 +132,7 @@ fn lasts(caller: &Caller) -> i64 {
 #[post("/{campaign}/leave")]
 pub async fn leave(request: HttpRequest) -> HttpResponse {
     if let Err(error) = left(&request).await {
-        return super::alert(&request, &error);
+        return alert(&request, &error);
     }
     HttpResponse::SeeOther()
         .insert_header(("location", table_of(&request)))

@@ -1,8 +1,10 @@
 //! Writes a formula in its canonical form: `1d20 + 5`, dice as short as possible, without unnecessary brackets.
 
 use super::{
-    modifier::Name,
-    program::{At, DieKind, Modifier, Operand, Operator, Pool, Program, Step, Term, part},
+    error::At,
+    modifier::{Modifier, Name, Operand},
+    program::{Operator, Pool, Program, Step, Term, part},
+    sides::DieKind,
 };
 
 /// A part that is already written, and its precedence.

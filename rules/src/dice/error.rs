@@ -94,11 +94,14 @@ impl fmt::Display for FormulaError {
 
 impl std::error::Error for FormulaError {}
 
+/// A position in the source, in bytes.
+pub(super) type At = u32;
+
 /// An error whose position is still in bytes of the source. The formula converts it to a [`FormulaError`].
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) kind: FormulaErrorKind,
-    pub(super) at: u32,
+    pub(super) at: At,
     pub(super) expected: Cow<'static, str>,
     pub(super) message: Cow<'static, str>,
     pub(super) hint: Option<Cow<'static, str>>,
@@ -109,7 +112,7 @@ pub(super) type Outcome<T> = Result<T, Box<Fault>>;
 
 impl Fault {
     #[cold]
-    pub(super) fn new(kind: FormulaErrorKind, at: u32, message: impl Into<Cow<'static, str>>) -> Box<Self> {
+    pub(super) fn new(kind: FormulaErrorKind, at: At, message: impl Into<Cow<'static, str>>) -> Box<Self> {
         Box::new(Self { kind, at, expected: Cow::Borrowed(""), message: message.into(), hint: None })
     }
 

@@ -6,10 +6,9 @@
 //! [`DEPTH_MAX`] levels deep. The whole formula has the usual limit in bytes at every step, so it cannot grow without end.
 
 use super::{
-    error::{Fault, FormulaErrorKind, Outcome},
+    error::{At, Fault, FormulaErrorKind, Outcome},
     limits::Limits,
     parse::parse,
-    program::At,
 };
 
 /// The deepest nesting of texts.

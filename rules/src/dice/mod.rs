@@ -20,6 +20,7 @@ mod parse;
 mod program;
 mod resolve;
 mod roll;
+mod sides;
 mod source;
 
 pub use analyze::{Method, Statistics};
@@ -28,8 +29,8 @@ pub use expand::{Meaning, Names};
 pub use fair::{FairDice, FairSeed, commitment};
 pub use formula::Formula;
 pub use limits::Limits;
-pub use program::DieKind;
 pub use roll::{DieRoll, Flavour, Roll, Verdict};
+pub use sides::DieKind;
 pub use source::{Dice, Given, OutOfDice, Random};
 
 /// Looks up one of the roller's variables by its name without the `@`, such as `abilities.dex.mod`.

@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use super::{
-    error::{Fault, FormulaErrorKind, Outcome},
-    program::{At, DieKind, Modifier},
+    error::{At, Fault, FormulaErrorKind, Outcome},
+    sides::{DieKind, Sides},
 };
 
 /// A modifier's name.
@@ -195,31 +195,35 @@ pub(super) enum Action {
     Margin { target: f64, below: bool },
 }
 
-/// The kind of dice that a modifier applies to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sides {
-    pub(super) kind: DieKind,
-    pub(super) faces: u32,
+/// A number in a dice term: written, or computed before and taken from the stack.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Operand {
+    Value(f64),
+    Stack,
 }
 
-impl Sides {
-    /// The lowest and highest value of a die.
-    pub(super) fn span(self) -> (i32, i32) {
-        match self.kind {
-            DieKind::Standard => (1, i32::try_from(self.faces).unwrap_or(i32::MAX)),
-            DieKind::Fate => (-1, 1),
-            DieKind::Coin => (0, 1),
-        }
+impl Operand {
+    pub(super) const fn is_computed(self) -> bool {
+        matches!(self, Self::Stack)
     }
+}
 
-    /// The value that a die shows for a number from the source (from 1).
-    pub(super) fn face_value(self, drawn: u32) -> i32 {
-        let drawn = drawn.cast_signed();
-        match self.kind {
-            DieKind::Standard => drawn,
-            DieKind::Fate => drawn.wrapping_sub(2),
-            DieKind::Coin => drawn.wrapping_sub(1),
-        }
+/// A modifier as written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Modifier {
+    pub(super) at: At,
+    pub(super) name: Name,
+    /// The prefix of `r1=1` and `x3=6`.
+    pub(super) limit: Option<Operand>,
+    pub(super) comparison: Option<Comparison>,
+    pub(super) operand: Option<Operand>,
+}
+
+impl Modifier {
+    /// The number of its values on the stack.
+    pub(super) fn computed(&self) -> usize {
+        let one = |operand: Option<Operand>| usize::from(operand.is_some_and(Operand::is_computed));
+        one(self.limit) + one(self.operand)
     }
 }
 

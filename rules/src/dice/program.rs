@@ -5,10 +5,12 @@
 
 use std::ops::Range;
 
-use super::{function::Function, modifier::Action};
-
-/// A position in the source, in bytes.
-pub(super) type At = u32;
+use super::{
+    error::At,
+    function::Function,
+    modifier::{Action, Modifier, Operand},
+    sides::DieKind,
+};
 
 /// One step. It takes its operands from the stack and puts its result there.
 #[derive(Clone, Copy, Debug)]
@@ -66,31 +68,6 @@ impl Operator {
             Self::Remainder => left % right,
         }
     }
-}
-
-/// A number in a dice term: written, or computed before and taken from the stack.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Operand {
-    Value(f64),
-    Stack,
-}
-
-impl Operand {
-    pub(super) const fn is_computed(self) -> bool {
-        matches!(self, Self::Stack)
-    }
-}
-
-/// The kind of a die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum DieKind {
-    /// Shows 1 to its number of faces.
-    #[default]
-    Standard,
-    /// A Fate (Fudge) die: -1, 0 or 1. `faces` is 3.
-    Fate,
-    /// A coin: 0 or 1. `faces` is 2.
-    Coin,
 }
 
 /// Dice that are rolled together, such as `4d6kh3`.
@@ -155,25 +132,6 @@ pub(super) struct Pool {
     pub(super) modifiers: Range<u32>,
     /// A range of [`Program::actions`], if every target is written.
     pub(super) actions: Option<Range<u32>>,
-}
-
-/// A modifier as written.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Modifier {
-    pub(super) at: At,
-    pub(super) name: super::modifier::Name,
-    /// The prefix of `r1=1` and `x3=6`.
-    pub(super) limit: Option<Operand>,
-    pub(super) comparison: Option<super::modifier::Comparison>,
-    pub(super) operand: Option<Operand>,
-}
-
-impl Modifier {
-    /// The number of its values on the stack.
-    pub(super) fn computed(&self) -> usize {
-        let one = |operand: Option<Operand>| usize::from(operand.is_some_and(Operand::is_computed));
-        one(self.limit) + one(self.operand)
-    }
 }
 
 /// A whole formula.

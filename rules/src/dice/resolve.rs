@@ -1,10 +1,11 @@
 //! Checks counts, faces and targets that are only known at the roll, for the parser, rolls and statistics.
 
 use super::{
-    error::{Fault, FormulaErrorKind, Outcome},
+    error::{At, Fault, FormulaErrorKind, Outcome},
     limits::Limits,
-    modifier::{Action, Numbers, Sides},
-    program::{At, Modifier, Operand, Term},
+    modifier::{Action, Modifier, Numbers, Operand},
+    program::Term,
+    sides::Sides,
 };
 
 /// Checks a number of dice.

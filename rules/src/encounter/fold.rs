@@ -170,11 +170,6 @@ impl Clock {
     }
 }
 
-/// Effects that last until the end of the next turn of whoever caused them, one more turn than a round.
-pub(super) fn lasts_through_the_turn(effect: &str) -> bool {
-    same(effect, "Guiding Bolt")
-}
-
 /// Clamps every number that a fight changes to its limits.
 pub(super) fn bound(sheet: &mut Creature) {
     sheet.max_hp = sheet.max_hp.max(0);

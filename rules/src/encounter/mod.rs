@@ -8,10 +8,12 @@
 //! This module must never decide what a resolver decides ([`crate::resolve`]), change a sheet before `merge`, or fail on an
 //! event: events about unknown things are ignored. Everything that grows has a limit in [`limits`].
 //!
-//! - `state`: the participants and the state; `setup`, `newcomer`: how a fight begins and who joins; `order`: turn order.
-//! - `place`: squares, terrain, light; `walk`: the cheapest paths between squares; `sight`: how positions and light affect
-//!   rolls.
-//! - `action`, `refusal`: what can be requested, and why it is rejected; `act`: decides actions, one file per family.
+//! - `state`: the participants and the state; `lasting`: how long conditions and effects last; `setup`, `newcomer`: how a
+//!   fight begins and who joins; `order`: turn order.
+//! - `position`: squares; `place`: terrain, light; `walk`: the cheapest paths between squares; `sight`: how positions and
+//!   light affect rolls.
+//! - `action`, `refusal`: what can be requested, and why it is rejected; `arguments`: checks of single arguments.
+//! - `act`: decides actions, one file per family; `decision`: what an action does.
 //! - `event`, `fold`: what happened, and how it changes the state.
 //! - `snapshot`, `diff`, `merge`, `summary`, `view`: what is shown and what is kept.
 //!
@@ -22,14 +24,18 @@
 
 mod act;
 mod action;
+mod arguments;
+mod decision;
 mod diff;
 mod event;
 mod fold;
+mod lasting;
 pub mod limits;
 mod merge;
 mod newcomer;
 mod order;
 mod place;
+mod position;
 mod refusal;
 mod setup;
 mod sight;
@@ -39,19 +45,21 @@ mod summary;
 mod view;
 mod walk;
 
-pub use act::Decision;
 pub use action::{Action, ActionKind, Cast, Cost, Duration};
+pub use decision::Decision;
 pub use diff::{
     Changes, ConditionDetail, ConditionsDiff, Difference, NumberDiff, ParticipantUpdate, ResourceDiff, SlotDiff,
     commit_required,
 };
 pub use event::{Event, Stance};
+pub use lasting::{Lasting, Until};
 pub use merge::{MergeOptions, merge};
 pub use newcomer::{NewCondition, NewParticipant};
-pub use place::{Hazard, Lighting, Position, Square, Terrain};
+pub use place::{Hazard, Lighting, Terrain};
+pub use position::{Position, Square};
 pub use refusal::Refusal;
 pub use setup::Setup;
 pub use snapshot::Snapshot;
-pub use state::{Economy, Encounter, EndOutcome, Lasting, Participant, Provocation, Statistics, Status, Until};
+pub use state::{Economy, Encounter, EndOutcome, Participant, Provocation, Statistics, Status};
 pub use summary::{Best, Summary};
 pub use view::{ConditionView, ParticipantDetail, ParticipantView, Verbosity, View};

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Lasting, Position, Refusal, Until, limits,
-    setup::{find_condition, text, under},
+    Lasting, Position, Refusal, Until,
+    arguments::{find_condition, text, under},
+    limits,
 };
 use crate::{
     SIZES,

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Decision, Encounter, Event, Lighting, NewParticipant, Participant, Refusal, Snapshot, Status, Terrain, fold,
-    limits, walk,
+    Decision, Encounter, Event, Lighting, NewParticipant, Participant, Refusal, Snapshot, Status, Terrain,
+    arguments::{text, under},
+    fold, limits, walk,
 };
 use crate::{
     dice::Dice,
     resolve::{Circumstances, roll_initiative},
     sheet::Creature,
-    srd::{Ability, CONDITIONS, Class, condition, extra_attacks, same},
+    srd::{Ability, Class, extra_attacks, same},
 };
 
 /// What a new fight consists of.
@@ -211,26 +212,6 @@ impl Participant {
     pub(super) fn record(&self) -> Option<&str> {
         self.character_id.as_deref().or(self.npc_id.as_deref())
     }
-}
-
-/// The rules' condition with this name.
-pub(super) fn find_condition(argument: &str, name: &str) -> Result<&'static str, Refusal> {
-    condition(name).map(|rule| rule.name).ok_or_else(|| {
-        let known = CONDITIONS.iter().map(|c| c.name).collect::<Vec<_>>().join(", ");
-        Refusal::argument(argument, format!("\"{name}\" is not one of {known}"))
-    })
-}
-
-/// The path of a field. When a single participant joins, the path is only the field's name.
-pub(super) fn under(path: &str, field: &str) -> String {
-    if path.is_empty() { field.to_owned() } else { format!("{path}/{field}") }
-}
-
-pub(super) fn text(argument: &str, value: &str, most: usize) -> Result<(), Refusal> {
-    if value.chars().count() > most {
-        return Err(Refusal::argument(argument, format!("must have at most {most} characters")));
-    }
-    Ok(())
 }
 
 /// Rolls initiative. A given bonus replaces the sheet's.

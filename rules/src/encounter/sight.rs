@@ -1,6 +1,6 @@
 //! How positions, light and other creatures affect a roll.
 
-use super::{Encounter, Lighting, Participant, Position, place::SQUARE_FT};
+use super::{Encounter, Lighting, Participant, Position, position::SQUARE_FT};
 use crate::{
     resolve::{Circumstances, Cover},
     sheet::Creature,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::fold::lasts_through_the_turn;
+use super::lasting::lasts_through_the_turn;
 use crate::{
     sheet::{ActiveEffect, Condition, Creature, DeathSaves, Resource, SpellSlot},
     srd::same,

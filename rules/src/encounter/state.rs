@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Lighting, Position, Snapshot, Terrain};
+use super::{Lasting, Lighting, Position, Snapshot, Terrain};
 use crate::{
     sheet::{Creature, Life},
-    srd::{Ability, same},
+    srd::same,
 };
 
 /// Whether an encounter is active.
@@ -99,45 +99,6 @@ pub struct Economy {
     /// It has readied an action, until its next turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub readied: bool,
-}
-
-/// What ends a condition, besides its rounds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(tag = "until", rename_all = "snake_case")]
-#[schema(as = ConditionEnd)]
-pub enum Until {
-    /// The condition ends after its rounds, which it has itself.
-    Rounds,
-    /// The end of somebody's concentration.
-    Concentration {
-        /// Who concentrates.
-        by: String,
-    },
-    /// Somebody who dispels it.
-    Dispelled,
-    /// A rest.
-    Rest,
-    /// A saving throw at the end of its owner's turn.
-    Save {
-        /// The DC.
-        dc: i32,
-        /// The ability.
-        ability: Ability,
-    },
-}
-
-/// How long a condition lasts, and its description.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = ConditionLasting)]
-pub struct Lasting {
-    /// The name of the condition.
-    pub condition: String,
-    /// What ends it.
-    #[serde(flatten)]
-    pub until: Until,
-    /// Its description.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
 }
 
 /// A participant left another's reach, and may be attacked for it.

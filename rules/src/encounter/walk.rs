@@ -6,7 +6,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use super::{Encounter, Participant, Position, Square, limits, place::SQUARE_FT};
+use super::{Encounter, Participant, Position, Square, limits, position::SQUARE_FT};
 use crate::sheet::Life;
 
 /// One square of a path.

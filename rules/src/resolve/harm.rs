@@ -165,7 +165,7 @@ fn follow(
     match fate {
         Fate::Stands => {
             if vitals.concentrating && vitals.hp > 0 {
-                let dc = super::concentration_dc(total);
+                let dc = concentration_dc(total);
                 changes.push(StateChange::ConcentrationCheck { creature: creature(), dc, damage: total });
             }
             return;
@@ -174,7 +174,7 @@ fn follow(
             reasons.push("Relentless Endurance: 1 hit point instead of 0".into());
             changes.push(endurance_spent(target));
             if vitals.concentrating {
-                let dc = super::concentration_dc(total);
+                let dc = concentration_dc(total);
                 changes.push(StateChange::ConcentrationCheck { creature: creature(), dc, damage: total });
             }
             return;
@@ -348,4 +348,10 @@ pub(crate) fn halve(parts: &mut [DamagePart]) {
 pub(crate) fn effect_on(target: &Creature, name: &str, source: &str, rounds: Option<i32>) -> StateChange {
     let effect = ActiveEffect { name: name.to_owned(), source: Some(source.to_owned()), rounds_remaining: rounds };
     StateChange::AddEffect { creature: target.key().to_owned(), effect }
+}
+
+/// The DC for keeping concentration: 10, or half the damage if that is more (SRD 5.1, "Concentration").
+#[must_use]
+pub const fn concentration_dc(damage: i32) -> i32 {
+    if damage / 2 > 10 { damage / 2 } else { 10 }
 }

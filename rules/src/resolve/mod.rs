@@ -9,9 +9,10 @@
 //! roll if there are several), then bonus dice in the same order, then damage dice in the order of the breakdown. A
 //! miss, or a save that negates, uses no damage dice.
 //!
-//! - `outcome`, `change`: the results; `args`: the circumstances; `error`: what can be wrong with a request.
+//! - `outcome`, `change`: the results; `new_outcome`: makes outcomes; `args`: the circumstances; `error`: what can be
+//!   wrong with a request.
 //! - `d20`: one d20 roll with its modifiers and reasons; `rows`: damage dice; `harm`: damage to a creature.
-//! - `attack`, `spell`: attacks with weapons and spells.
+//! - `attack`, `spell`: attacks with weapons and spells; `hit`: whether an attack hits.
 //! - `check`, `save`, `contest`, `group`, `vitality`, `rest`: the rest of the game.
 //!
 //! To add a resolver, add a function `(actor, arguments, dice) -> Result<Outcome, RuleError>` in its own file, its dice
@@ -29,6 +30,8 @@ mod error;
 mod group;
 mod harm;
 mod heal;
+mod hit;
+mod new_outcome;
 mod outcome;
 mod rest;
 mod rows;
@@ -46,12 +49,11 @@ pub use check::{
 pub use contest::{ContestArgs, ContestPurpose, resolve_contest};
 pub use error::RuleError;
 pub use group::{GroupCheckArgs, resolve_group_check};
-pub use harm::{DamageArgs, DamagePart, apply_damage};
+pub use harm::{DamageArgs, DamagePart, apply_damage, concentration_dc};
 pub use heal::{HealingArgs, apply_healing};
-pub use outcome::{
-    AttackRoll, Automatic, Damage, DamageRow, DieShown, Modifier, Outcome, ParticipantRoll, impossible, no_check,
-};
+pub use new_outcome::{impossible, no_check};
+pub use outcome::{AttackRoll, Automatic, Damage, DamageRow, DieShown, Modifier, Outcome, ParticipantRoll};
 pub use rest::{RestArgs, RestType, take_rest};
 pub use save::{SaveDamage, SavingThrowArgs, resolve_saving_throw};
 pub use spell::resolve_area_spell;
-pub use vitality::{concentration_dc, resolve_concentration, resolve_death_save, resolve_fall};
+pub use vitality::{resolve_concentration, resolve_death_save, resolve_fall};

@@ -3,7 +3,8 @@
 use super::{
     Circumstances, DamageArgs, Outcome, RuleError, StateChange,
     d20::D20Test,
-    harm, heal, impossible, no_check,
+    harm::{self, concentration_dc},
+    heal, impossible, no_check,
     rows::{self, Row},
     save,
 };
@@ -12,12 +13,6 @@ use crate::{
     sheet::{Creature, Life},
     srd::Ability,
 };
-
-/// The DC for keeping concentration: 10, or half the damage if that is more (SRD 5.1, "Concentration").
-#[must_use]
-pub const fn concentration_dc(damage: i32) -> i32 {
-    if damage / 2 > 10 { damage / 2 } else { 10 }
-}
 
 /// Resolves the Constitution saving throw that a concentrating creature makes after damage from one source.
 ///

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use utoipa::ToSchema;
 
-use super::{Range, or_default};
+use super::{null::or_default, parts::Range};
 use crate::srd::{OnSave, SpellKind};
 
 /// Armor or a shield.

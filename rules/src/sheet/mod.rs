@@ -15,12 +15,14 @@ mod defence;
 mod items;
 mod life;
 mod names;
+mod null;
 mod numbers;
 mod parts;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use null::or_default;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use defence::ArmorClass;
@@ -228,9 +230,4 @@ impl Creature {
         let names = [&self.id, &self.slug, &self.name];
         names.into_iter().any(|n| !n.is_empty() && crate::srd::same(n, reference))
     }
-}
-
-/// Reads null as the default.
-fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(from: D) -> Result<T, D::Error> {
-    Ok(Option::<T>::deserialize(from)?.unwrap_or_default())
 }

@@ -52,6 +52,6 @@ pub use objects::{DIFFICULTIES, OBJECT_ARMOR_CLASSES, Rated};
 pub(crate) use skills::names_skill;
 pub use skills::{SKILLS, Skill, skill};
 pub use slots::{Slots, spell_slots};
-pub use spell_table::SPELLS;
-pub use spells::{OnSave, Scaling, SpellDamage, SpellKind, SpellRule, spell};
+pub use spell_table::{SPELLS, spell};
+pub use spells::{OnSave, Scaling, SpellDamage, SpellKind, SpellRule};
 pub use weapons::{WEAPONS, WeaponCategory, WeaponRule, base_weapon, magic_prefix, weapon};

@@ -2,14 +2,15 @@
 
 use super::{
     Ability::{self, Charisma, Constitution, Dexterity, Strength, Wisdom},
-    OnSave, Scaling, SpellDamage, SpellKind, SpellRule,
+    Found, find,
+    spells::{OnSave, Scaling, SpellDamage, SpellKind, SpellRule},
 };
 
 const fn hurt(dice: &'static str, damage_type: &'static str) -> SpellDamage {
     SpellDamage { dice, damage_type }
 }
 
-const fn spell(
+const fn rule(
     name: &'static str,
     level: u8,
     attack: SpellKind,
@@ -40,11 +41,11 @@ const fn spell(
 }
 
 const fn ranged(name: &'static str, level: u8, damage: &'static [SpellDamage], range_ft: u16) -> SpellRule {
-    spell(name, level, SpellKind::Ranged, damage, range_ft)
+    rule(name, level, SpellKind::Ranged, damage, range_ft)
 }
 
 const fn melee(name: &'static str, level: u8, damage: &'static [SpellDamage], range_ft: u16) -> SpellRule {
-    spell(name, level, SpellKind::Melee, damage, range_ft)
+    rule(name, level, SpellKind::Melee, damage, range_ft)
 }
 
 const fn save(
@@ -55,15 +56,15 @@ const fn save(
     damage: &'static [SpellDamage],
     range_ft: u16,
 ) -> SpellRule {
-    SpellRule { save: Some(ability), on_save, ..spell(name, level, SpellKind::Save, damage, range_ft) }
+    SpellRule { save: Some(ability), on_save, ..rule(name, level, SpellKind::Save, damage, range_ft) }
 }
 
 const fn healing(name: &'static str, level: u8, damage: &'static [SpellDamage], range_ft: u16) -> SpellRule {
-    spell(name, level, SpellKind::Healing, damage, range_ft)
+    rule(name, level, SpellKind::Healing, damage, range_ft)
 }
 
 const fn effect(name: &'static str, level: u8, range_ft: u16) -> SpellRule {
-    spell(name, level, SpellKind::Effect, &[], range_ft)
+    rule(name, level, SpellKind::Effect, &[], range_ft)
 }
 
 /// The spells, by level and name. A spell with several targets is resolved for one of them at a time.
@@ -146,7 +147,7 @@ pub const SPELLS: [SpellRule; 61] = [
         shots: 3,
         upcast_shots: 1,
         sight: true,
-        ..spell("Magic Missile", 1, SpellKind::Automatic, &[hurt("1d4+1", "force")], 120)
+        ..rule("Magic Missile", 1, SpellKind::Automatic, &[hurt("1d4+1", "force")], 120)
     },
     SpellRule { effect: Some("Shield"), ..effect("Shield", 1, 0) },
     SpellRule { concentration: true, effect: Some("Shield of Faith"), ..effect("Shield of Faith", 1, 60) },
@@ -307,3 +308,9 @@ pub const SPELLS: [SpellRule; 61] = [
         ..save("Meteor Swarm", 9, Dexterity, OnSave::Half, &[hurt("20d6", "fire"), hurt("20d6", "bludgeoning")], 5280)
     },
 ];
+
+/// The spell with this name: an exact match, then in any case, then the only one whose name contains it.
+#[must_use]
+pub fn spell(name: &str) -> Found<&'static SpellRule> {
+    find(&SPELLS, |s| s.name, name)
+}

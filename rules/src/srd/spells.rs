@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Ability, Found, SPELLS, find};
+use super::Ability;
 
 /// How a spell reaches its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -109,10 +109,4 @@ pub struct SpellRule {
     /// The effect that it puts on its target.
     #[schema(value_type = Option<String>, required = true)]
     pub effect: Option<&'static str>,
-}
-
-/// The spell with this name: an exact match, then in any case, then the only one whose name contains it.
-#[must_use]
-pub fn spell(name: &str) -> Found<&'static SpellRule> {
-    find(&SPELLS, |s| s.name, name)
 }

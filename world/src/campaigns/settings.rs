@@ -21,7 +21,7 @@ use base::{
     error::{Error, Result},
     json,
 };
-use edge::http::{body, validate};
+use edge::http::{read, validate};
 use edge::tenants::{commands, tasks::TaskModels};
 
 const NAMES: [&str; 15] = [
@@ -133,7 +133,7 @@ pub fn check(settings: &Value) -> Result<()> {
             rules.retain(|_, value| !value.is_null());
         }
     }
-    let read: CampaignSettings = body::typed(sent).map_err(|error| error.below("/settings"))?;
+    let read: CampaignSettings = read::typed(sent).map_err(|error| error.below("/settings"))?;
     if let Some(names) = &read.planner_commands {
         let known = commands::are_known(names);
         known.map_err(|e| Error::invalid("/settings/planner_commands", "invalid_value", e.to_string()))?;

@@ -11,7 +11,7 @@ use moka::sync::Cache;
 use rules::dice::FairSeed;
 use uuid::Uuid;
 
-use super::{seeds::Taken, spent::Looked};
+use super::{spent::Looked, taken::Taken};
 use base::error::Result;
 use db::{
     pool::Pool,

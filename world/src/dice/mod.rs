@@ -7,7 +7,7 @@
 //!
 //! - `service`: where a request's dice come from; `rolls`: formulas rolled with them, as clients see the results.
 //! - `reported`: dice that a frontend rolled, accepted only if they are possible.
-//! - `spent`: counters that were used in vain.
+//! - `taken`: the counters that a roll uses; `spent`: counters that were used in vain.
 //! - `seeds`: the stored fair streams; `verify`: recomputes past rolls.
 //! - `variables`: what `@name` means in a client's data; `sheet`: what it means on a character's or NPC's sheet.
 //!
@@ -22,5 +22,6 @@ pub mod seeds;
 pub mod service;
 pub mod sheet;
 pub mod spent;
+pub mod taken;
 pub mod variables;
 pub mod verify;

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::{
     ahead::{self, Ahead, Claim},
     spent::{self, Looked},
+    taken::Taken,
 };
 use base::{
     error::{Code, Error, Result},
@@ -65,14 +66,6 @@ pub struct Revealed {
     pub client_seed: String,
     /// The position of the last roll.
     pub counter: i64,
-}
-
-/// Counters of a stream that belong to the caller: `first` to `last`.
-pub struct Taken {
-    pub id: Uuid,
-    pub seed: FairSeed,
-    pub first: i64,
-    pub last: i64,
 }
 
 const TAKE: &str = "SELECT * FROM take_dice($1, $2, $3, $4, $5, $6, $7)";

@@ -15,7 +15,7 @@ use rules::{
     sheet::Life,
 };
 
-use super::stand::called;
+use super::names::called;
 use crate::messages::service::NewMessage;
 
 /// The flavor that marks these messages.

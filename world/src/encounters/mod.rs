@@ -8,7 +8,8 @@
 //!   reverts actions.
 //! - `answers`: the answers' types for the OpenAPI document.
 //! - `combat`: active fights for `get_encounter`; `news`: what an action did, for the journal and deltas.
-//! - `stand`: a character's place in a fight, whose turn it is, and whom a name means; `log`: the text for the campaign's log.
+//! - `stand`: a character's place in a fight, and whose turn it is; `names`: what participants are called, and whom a name means;
+//!   `log`: the text for the campaign's log.
 //!
 //! Every change to an encounter locks its row first, so that actions follow one another and none is lost.
 
@@ -18,6 +19,7 @@ pub mod commit;
 pub mod http;
 pub mod input;
 pub mod log;
+pub mod names;
 pub mod news;
 pub mod rewind;
 pub mod service;

@@ -1,4 +1,4 @@
-//! A character's place in an active fight: which fight, whose turn it is, and whom a name means.
+//! A character's place in an active fight: which fight, whose turn it is, and whom the player means by a name.
 //!
 //! Rules turns, `/act`, the page at the table and tools all use this module, so that a name means the same everywhere. It decides
 //! nothing; `rules::encounter` decides what an action does.
@@ -11,10 +11,13 @@ use rules::{
 };
 use uuid::Uuid;
 
-use super::store::{self, Place, Stored};
+use super::{
+    names::{called, choice, listed, named, names, plain},
+    store::{self, Place, Stored},
+};
 use base::{
     error::{Code, Result},
-    fold::{fold, occurs},
+    fold::occurs,
     stored::Columns,
 };
 use db::tenancy::TenantTx;
@@ -26,9 +29,6 @@ pub const FIGHT_OF_CHARACTER: &str = "(SELECT m.encounter_id FROM encounter_memb
     JOIN encounter e ON e.tenant_id = m.tenant_id AND e.id = m.encounter_id \
     WHERE m.tenant_id = \"character\".tenant_id AND m.record_id = \"character\".id AND e.status = 'active' AND NOT e.hidden \
     ORDER BY e.id DESC LIMIT 1)";
-
-/// The most names that a question lists.
-const NAMED_MAX: usize = 12;
 
 /// A character's place in a fight.
 pub struct Stand {
@@ -196,71 +196,4 @@ pub fn whose_turn(it: &Encounter, own: Option<&str>) -> String {
         Some(current) if is_known(current, own) => format!("It is {}'s turn.", called(it, current)),
         Some(_) => "It is somebody else's turn.".to_owned(),
     }
-}
-
-/// The participants that a name may mean, among those for which `knows` is true: by id, then by the record's id, slug or name in
-/// any case, then by a part of the name or a longer text. If several match, dead ones are left out.
-pub fn named<'a>(it: &'a Encounter, wanted: &str, knows: impl Fn(&Participant) -> bool) -> Vec<&'a Participant> {
-    let candidates = || it.participants().iter().filter(|p| knows(p));
-    let exact = wanted.trim();
-    if let Some(one) = candidates().find(|p| p.id == exact) {
-        return vec![one];
-    }
-    let is_record = |p: &&Participant| [&p.character_id, &p.npc_id].iter().any(|id| id.as_deref() == Some(exact));
-    let wanted = plain(exact);
-    let wanted = ["the ", "a ", "an "].iter().find_map(|word| wanted.strip_prefix(word)).unwrap_or(&wanted);
-    if wanted.is_empty() {
-        return Vec::new();
-    }
-    let mut found: Vec<&Participant> = candidates().filter(is_record).collect();
-    if found.is_empty() {
-        found = candidates().filter(|p| names(p).iter().any(|name| name == wanted)).collect();
-    }
-    if found.is_empty() {
-        found =
-            candidates().filter(|p| names(p).iter().any(|name| occurs(name, wanted) || occurs(wanted, name))).collect();
-    }
-    let living: Vec<&Participant> = found.iter().filter(|p| p.life() != Life::Dead).copied().collect();
-    if living.is_empty() { found } else { living }
-}
-
-/// Asks which of several participants is meant.
-#[must_use]
-pub fn choice(it: &Encounter, several: &[&Participant]) -> String {
-    format!("Whom do you mean: {}?", listed(it, several, "or"))
-}
-
-fn listed(it: &Encounter, who: &[&Participant], and: &str) -> String {
-    let mut names: Vec<String> = who.iter().take(NAMED_MAX).map(|p| called(it, p)).collect();
-    if who.len() > NAMED_MAX {
-        names.push("others".to_owned());
-    }
-    match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} {and} {last}", rest.join(", ")),
-        _ => names.concat(),
-    }
-}
-
-/// A participant's name, with its id if another participant has the same name.
-#[must_use]
-pub fn called(it: &Encounter, who: &Participant) -> String {
-    let name = who.creature.name.as_str();
-    // Ignore hidden participants, because an added id would reveal that there is one with the same name.
-    let mut others = it.participants().iter().filter(|p| p.id != who.id && (!p.hidden || who.hidden));
-    let is_shared = others.any(|p| p.creature.name.eq_ignore_ascii_case(name));
-    if is_shared && !name.eq_ignore_ascii_case(&who.id) { format!("{name} ({})", who.id) } else { name.to_owned() }
-}
-
-/// All names of a participant, normalized by [`plain`].
-fn names(who: &Participant) -> Vec<String> {
-    let mut all: Vec<String> =
-        [who.creature.name.as_str(), who.id.as_str(), who.creature.slug.as_str()].into_iter().map(plain).collect();
-    all.retain(|name| !name.is_empty());
-    all.dedup();
-    all
-}
-
-/// Folded words, separated by single spaces.
-fn plain(text: &str) -> String {
-    fold(text).split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }

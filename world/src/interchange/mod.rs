@@ -4,7 +4,7 @@
 //! - [`document`] is a campaign as one file. [`seed`] reads the entity documents of the MUD design that Tavernkeep
 //!   unites.
 //! - [`card`] and [`book`] are pure: they convert bytes to our terms with a report of what was lost, and back. [`png`]
-//!   and [`charx`] unpack them, [`base::json`] reads their JSON, [`text`] their texts.
+//!   and [`charx`] unpack them, [`picture`] rejects other pictures, [`base::json`] reads their JSON, [`text`] their texts.
 //! - [`apply`] writes what was read into a campaign, [`rows`] writes many rows in few statements, and [`report`] says
 //!   what happened to each.
 //! - [`out`] and [`lorebook`] write cards and lorebooks, [`pieces`] streams long downloads, and [`described`] has the
@@ -26,6 +26,7 @@ pub mod lorebook;
 pub mod names;
 pub mod out;
 pub mod pending;
+pub mod picture;
 pub mod pieces;
 pub mod png;
 pub mod report;

@@ -10,6 +10,7 @@ use super::{
     apply::{self, Shelf},
     book, card,
     document::import,
+    picture::refuse_other_pictures,
     report::{Losses, Report},
     seed, text,
 };
@@ -217,27 +218,6 @@ async fn slug_of(tx: &TenantTx, campaign: uuid::Uuid) -> Result<String> {
         .fetch_one(&mut *tx.connection().await)
         .await?;
     row.read("slug")
-}
-
-/// Rejects pictures that are not PNGs, because they cannot contain a card.
-///
-/// # Errors
-/// `validation_failed`.
-pub fn refuse_other_pictures(bytes: &[u8]) -> Result<()> {
-    let Some(kind) = other_picture(bytes) else { return Ok(()) };
-    let why = format!("This is a {kind} picture, but only PNG pictures can contain a card.");
-    Err(Error::invalid("", "invalid_file", why))
-}
-
-/// The format of a picture that is not a PNG.
-fn other_picture(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [0xff, 0xd8, 0xff, ..] => Some("JPEG"),
-        [b'G', b'I', b'F', b'8', ..] => Some("GIF"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("WebP"),
-        [_, _, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f', ..] => Some("AVIF"),
-        _ => None,
-    }
 }
 
 /// Guesses the type of a file from its first bytes and its members.

@@ -17,7 +17,7 @@ use base::{
     tokens,
 };
 use db::tenancy::TenantTx;
-use edge::http::{body, resource};
+use edge::http::{read, resource};
 
 /// The tag of events.
 pub const TAG: &str = "world-event";
@@ -83,7 +83,7 @@ pub async fn write(
         return Ok(Written { lore: id, slug, is_rewritten: true });
     }
     let slug = resource::free_slug_in::<LoreEntries>(tx, owner.campaign_id.0, title).await?;
-    let input: LoreInput = body::typed(json!({
+    let input: LoreInput = read::typed(json!({
         "slug": slug, "title": title, "scope": scope(owner.monitored_aspect).0, "associated_id": owner.associated_id,
         "content": content, "tags": [TAG],
     }))?;

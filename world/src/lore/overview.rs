@@ -20,8 +20,9 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        self, Body, Reply, body,
+        self, Body, Reply,
         paging::{ListParams, Page},
+        read,
         resource::{self, Place, READ_ONLY, Ref, Resource, campaign_id},
         validate,
     },
@@ -321,7 +322,7 @@ pub async fn copy(place: &Place<'_>, x: &str, title: Option<String>) -> Result<t
     members.retain(|name, _| {
         !READ_ONLY.contains(&name.as_str()) && !["tokens", "slug", "external_ref"].contains(&name.as_str())
     });
-    let mut input: LoreInput = body::typed(Value::Object(members))?;
+    let mut input: LoreInput = read::typed(Value::Object(members))?;
     input.title = title.unwrap_or_else(|| {
         let kept: String = input.title.chars().take(190).collect();
         format!("{kept} (copy)")

@@ -13,7 +13,7 @@ use base::{
 };
 use db::tenancy::TenantTx;
 use edge::http::{
-    body,
+    read,
     resource::{self, plain_columns},
 };
 
@@ -64,7 +64,7 @@ pub fn like(npc: &npc::Model) -> Result<Map<String, Value>> {
 /// # Errors
 /// `validation_failed` for a name that does not fit.
 pub fn named(name: &str) -> Result<Map<String, Value>> {
-    let input: NpcInput = body::typed(json!({ "name": name, "available_tools": [MEMORY_TOOL] }))?;
+    let input: NpcInput = read::typed(json!({ "name": name, "available_tools": [MEMORY_TOOL] }))?;
     plain_columns(&input)
 }
 

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use base::error::{Error, FieldError, Result};
-use edge::http::body;
+use edge::http::read;
 
 /// The most characters of a name, an id or a state.
 pub const TEXT_CHARS_MAX: usize = 300;
@@ -14,7 +14,7 @@ pub const TEXT_CHARS_MAX: usize = 300;
 /// # Errors
 /// `validation_failed` with a pointer below `at`.
 pub fn read<T: DeserializeOwned>(value: Value, at: &str) -> Result<T> {
-    body::typed(value).map_err(|error: Error| error.below(at))
+    read::typed(value).map_err(|error: Error| error.below(at))
 }
 
 /// Checks sizes and collects the errors.

@@ -3,7 +3,7 @@
 //!
 //! - [`http`] has the routes. Turns of a session are in `turns::gm`. Reports over a frontend's own connection come through
 //!   `bridge`.
-//! - [`open`] decides which session belongs to which frontend.
+//! - [`view`] is a session as clients see it. [`open`] decides which session belongs to which frontend.
 //! - [`events`] stores a frontend's reports; [`world_state`] and [`combat`] are the two documents that a frontend keeps up to date.
 //! - [`delta`] is what changed, as a sum of pieces; [`changes`] computes it from the journal and the session's events.
 //! - [`facts`] reads the state of a session, [`service`] what its frontend reported; [`overview`] is the world before the first
@@ -25,6 +25,7 @@ pub mod open;
 pub mod overview;
 pub mod reported;
 pub mod service;
+pub mod view;
 pub mod world_state;
 
 use edge::auth::player;
@@ -127,7 +128,7 @@ impl Resource for Sessions {
     }
 
     async fn whole(place: &Place<'_>, model: session::Model) -> Result<Value> {
-        let view = http::SessionView::find(place, model).await?;
+        let view = view::SessionView::find(place, model).await?;
         serde_json::to_value(view).map_err(Error::internal)
     }
 

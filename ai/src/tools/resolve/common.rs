@@ -15,7 +15,7 @@ use edge::{http::resource::Ref, limits::check_rows_more};
 use world::{
     dice::{self, service::Wish},
     encounters::{
-        self, stand,
+        self, names, stand,
         store::{self, LogEntry, Place, Stored},
     },
     rules::{
@@ -195,7 +195,7 @@ impl Call<'_> {
     fn among_those(&self, fight: &Stored, wanted: &str) -> Named {
         let own = self.own_in(fight);
         let is_character = self.cx.kind == ActorKind::Character;
-        let found = stand::named(&fight.now, wanted, |p| !is_character || stand::is_known(p, own));
+        let found = names::named(&fight.now, wanted, |p| !is_character || stand::is_known(p, own));
         match found.as_slice() {
             [one] => {
                 let at = fight.now.participants().iter().position(|p| p.id == one.id);

@@ -18,7 +18,6 @@ use crate::{
 use base::{
     error::{Code, Error, Result},
     search,
-    stored::Columns,
 };
 use db::tenancy::TenantTx;
 
@@ -49,7 +48,7 @@ pub async fn create<R: Resource>(
             None => Uuid::now_v7(),
         };
         app.limits.check_rows(tx, caller, R::TABLE).await?;
-        let model = insert::<R>(&Place { tx, campaign, caller }, http::body::typed(input.clone())?).await?;
+        let model = insert::<R>(&Place { tx, campaign, caller }, http::read::typed(input.clone())?).await?;
         let stamp = R::stamp(&model);
         let (location, version) = (format!("{path}/{}", stamp.id), stamp.version);
         Reply::created(location, version, &view::<R>(model, caller)?)
@@ -239,16 +238,6 @@ pub async fn remove<R: Resource>(
         app.cancel(turn);
     }
     Ok(reply)
-}
-
-pub(super) async fn delete_row<R: Resource>(tx: &TenantTx, id: Uuid) -> Result<Vec<Uuid>> {
-    let sql = format!("DELETE FROM {} WHERE tenant_id = $1 AND id = $2", R::TABLE);
-    sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(id).execute(&mut *tx.connection().await).await?;
-    // A deleted actor's turns stop. A plan for it is not cancelled: it notices by itself and reports that.
-    let turns = "UPDATE turn SET cancel_requested = true \
-        WHERE tenant_id = $1 AND entity_id = $2 AND kind <> 'planner' AND (status = 'running' OR status = 'queued') RETURNING id";
-    let rows = sqlx::query(turns).bind(tx.tenant()).bind(id).fetch_all(&mut *tx.connection().await).await?;
-    rows.iter().map(|row| row.read("id")).collect()
 }
 
 /// Adds the folded forms of the columns that are searched. Whoever writes such a column writes its folded form with it.

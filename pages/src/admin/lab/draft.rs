@@ -1,14 +1,11 @@
 //! An unsaved edit of a lore entry: the prompt before and after, and the way back to the edit.
 
-use actix_web::HttpResponse;
-
-use super::{Asked, mendable, page_of, question, why};
+use super::why;
 use crate::admin::{
     InCampaign,
     form::{self, Errors},
     lore::edit::settled,
-    query::given,
-    world_form::World,
+    world_row::World,
 };
 use ai::{
     prompt::preview::Preview,
@@ -39,48 +36,15 @@ pub struct Changed {
     pub after_tokens: u32,
 }
 
-/// POST of the entry's form. `?lore=` or the field `lore` names the entry. The form comes from the entry's page or from this page.
-///
-/// # Errors
-/// Errors that the form did not cause.
-pub async fn compare(at: InCampaign) -> Result<HttpResponse> {
-    let mut asked = Asked::of_form(&at.form);
-    if asked.lore.is_empty() {
-        asked.lore = given(at.request.query_string(), "lore");
-    }
-    asked.draft = fields(&at);
-    let mut page = page_of(&at, asked).await?;
-    let compared = match (changes(&at, &page.asked.lore).await, page.asked.subject()) {
-        (Ok(changes), Ok(subject)) => {
-            let edit =
-                lab::Edit { lore: &page.asked.lore, changes: &changes, opened: at.form.text("opened").parse().ok() };
-            lab::compare(&at.app, &at.caller, &question(&at, &page.asked, &subject), edit).await
-        }
-        (Err(error), _) | (_, Err(error)) => Err(error),
-    };
-    match compared {
-        Ok(compared) => {
-            let (draft, after) = draft(compared, &page.asked.lore);
-            page.draft = Some(draft);
-            page.view = Some(why::view(&at, after, &page.asked.action, &page.asked.find).await?);
-            at.show(&page)
-        }
-        Err(error) => {
-            page.problem = Some(mendable(error)?);
-            at.show_again(&page)
-        }
-    }
-}
-
 /// The fields of the entry's form, without the lab's own fields, so that the edit can be compared again, saved or continued.
-fn fields(at: &InCampaign) -> Vec<(String, String)> {
+pub(super) fn fields(at: &InCampaign) -> Vec<(String, String)> {
     let own = ["form_token", "entity", "player", "action", "find", "lore", "autosave"];
     let of_entry = at.form.fields().filter(|(name, _)| !own.contains(name));
     of_entry.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// The changes of the entry's form, as the entry's own page would save them.
-async fn changes(at: &InCampaign, lore: &str) -> Result<serde_json::Value> {
+pub(super) async fn changes(at: &InCampaign, lore: &str) -> Result<serde_json::Value> {
     let row = at.current::<LoreEntries>(&at.read().await?, lore).await?;
     let texts = settled(form::texts_given(LoreEntries::GROUPS, &at.form));
     let wrong = form::too_long(LoreEntries::GROUPS, &texts);
@@ -90,7 +54,8 @@ async fn changes(at: &InCampaign, lore: &str) -> Result<serde_json::Value> {
     changes.map_err(|errors| Error::new(Code::ValidationFailed, told(errors).join(" ")))
 }
 
-fn draft(compared: Compared, lore: &str) -> (Draft, Preview) {
+/// What an edit changes, and the prompt after it.
+pub(super) fn of(compared: Compared, lore: &str) -> (Draft, Preview) {
     let state = |preview: &Preview| {
         let entry = preview.lore.iter().find(|e| e.slug == lore || e.id.to_string() == lore);
         entry.map_or_else(

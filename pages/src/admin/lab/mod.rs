@@ -2,6 +2,7 @@
 //! can also look at an unsaved edit ([`draft`]) or at a past turn ([`past`]), and ask the model without saving
 //! anything.
 
+mod asked;
 mod draft;
 mod past;
 mod why;
@@ -10,24 +11,23 @@ use actix_web::HttpResponse;
 use askama::Template;
 use entity::{npc, owner};
 use url::form_urlencoded;
-use uuid::Uuid;
 
-pub use draft::compare;
-
-use self::{draft::Draft, past::Past, why::View};
-use super::{Frame, InCampaign, Tab, query::given, submitted::Submitted};
+use self::{
+    asked::{Asked, Choice},
+    draft::Draft,
+    past::Past,
+    why::View,
+};
+use super::{Frame, InCampaign, Tab, query::given};
 use crate::render_blocks;
 use ai::{
     tools::remembers,
     turns::{
         clean::Removed,
-        lab::{self, Question, Side, Subject, Trial},
+        lab::{self, Question, Side, Subject},
     },
 };
-use base::{
-    error::{Code, Error, Result},
-    json,
-};
+use base::error::{Code, Error, Result};
 use edge::{
     caller::Scope,
     http::{
@@ -43,12 +43,6 @@ use world::{
     owners::{OwnerFilter, Owners},
     sessions::{SessionFilter, Sessions},
 };
-
-const ACTION_CHARS_MAX: usize = 4000;
-const FIND_CHARS_MAX: usize = 200;
-
-/// A choice in a list: the value that is sent, and the label that people read.
-type Choice = (String, String);
 
 #[derive(Template)]
 #[template(path = "admin/lab.html", blocks = ["main", "why"])]
@@ -80,27 +74,6 @@ struct LabPage {
 }
 render_blocks!(LabPage: as_main, "why" => as_why);
 
-/// What the user chose.
-#[derive(Clone, Default)]
-struct Asked {
-    /// `npc:slug`, `owner:slug` or `session:id`.
-    entity: String,
-    player: String,
-    action: String,
-    /// The search text for lore entries.
-    find: String,
-    /// The id of a past turn.
-    turn: String,
-    /// The entry that is being edited.
-    lore: String,
-    /// The edit: the fields of its form.
-    draft: Vec<(String, String)>,
-    /// The profiles to ask; none of them is the usual model.
-    profiles: Vec<String>,
-    /// Parameters to try, as JSON.
-    parameters: String,
-}
-
 struct Spoken {
     /// The profile's slug; empty for the usual model.
     profile: String,
@@ -115,72 +88,6 @@ struct Spoken {
     tokens: String,
     cost: Option<String>,
     seconds: String,
-}
-
-impl Asked {
-    fn of_query(at: &InCampaign) -> Self {
-        Self::of(|name| given(at.request.query_string(), name))
-    }
-
-    fn of_form(form: &Submitted) -> Self {
-        let profiles = form.all("profile").map(ToOwned::to_owned).collect();
-        let parameters = form.text("parameters").to_owned();
-        Self { profiles, parameters, ..Self::of(|name| form.text(name).to_owned()) }
-    }
-
-    /// Whether the usual model is asked too.
-    fn asks_usual(&self) -> bool {
-        self.profiles.iter().any(String::is_empty)
-    }
-
-    /// What to ask with.
-    fn trial(&self) -> Result<Trial> {
-        let refused = |why: String| Error::new(Code::ValidationFailed, why);
-        let parameters = match self.parameters.trim() {
-            "" => None,
-            text => Some(json::parse(text).map_err(|e| refused(format!("The parameters are not JSON: {e}.")))?),
-        };
-        let profiles = self.profiles.iter().map(|slug| Some(slug.clone()).filter(|slug| !slug.is_empty())).collect();
-        Ok(Trial { profiles, parameters })
-    }
-
-    fn of(text: impl Fn(&str) -> String) -> Self {
-        Self {
-            entity: text("entity"),
-            player: text("player"),
-            action: text("action"),
-            find: text("find").trim().chars().take(FIND_CHARS_MAX).collect(),
-            turn: text("turn"),
-            lore: text("lore"),
-            draft: Vec::new(),
-            profiles: Vec::new(),
-            parameters: String::new(),
-        }
-    }
-
-    /// Whom the prompt is for.
-    fn subject(&self) -> Result<Subject> {
-        let whole = || Error::new(Code::ValidationFailed, "Choose who is asked.");
-        let (kind, name) = self.entity.split_once(':').filter(|(_, name)| !name.is_empty()).ok_or_else(whole)?;
-        if self.action.chars().count() > ACTION_CHARS_MAX {
-            return Err(Error::new(
-                Code::ValidationFailed,
-                format!("An action may have at most {ACTION_CHARS_MAX} characters."),
-            ));
-        }
-        let entity = |kind| {
-            if self.player.is_empty() {
-                return Err(Error::new(Code::ValidationFailed, "Choose the character who acts."));
-            }
-            Ok(Subject::Entity { kind, entity: name.to_owned(), player: self.player.clone() })
-        };
-        match kind {
-            "npc" => entity(EntityKind::Npc),
-            "owner" => entity(EntityKind::Owner),
-            "session" => Uuid::try_parse(name).map(Subject::Session).map_err(|_| whole()),
-            _ => Err(whole()),
-        }
-    }
 }
 
 /// The page with its lists. The first of each list is chosen by default.
@@ -309,6 +216,40 @@ pub async fn ask(at: InCampaign) -> Result<HttpResponse> {
         }
     }
     if page.problem.is_some() { at.show_again(&page) } else { at.show(&page) }
+}
+
+/// Compares the prompt before and after an edit of a lore entry. POST of the entry's form, which comes from the entry's
+/// page or from this page. `?lore=` or the field `lore` names the entry.
+///
+/// # Errors
+/// Errors that the form did not cause.
+pub async fn compare(at: InCampaign) -> Result<HttpResponse> {
+    let mut asked = Asked::of_form(&at.form);
+    if asked.lore.is_empty() {
+        asked.lore = given(at.request.query_string(), "lore");
+    }
+    asked.draft = draft::fields(&at);
+    let mut page = page_of(&at, asked).await?;
+    let compared = match (draft::changes(&at, &page.asked.lore).await, page.asked.subject()) {
+        (Ok(changes), Ok(subject)) => {
+            let edit =
+                lab::Edit { lore: &page.asked.lore, changes: &changes, opened: at.form.text("opened").parse().ok() };
+            lab::compare(&at.app, &at.caller, &question(&at, &page.asked, &subject), edit).await
+        }
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    };
+    match compared {
+        Ok(compared) => {
+            let (draft, after) = draft::of(compared, &page.asked.lore);
+            page.draft = Some(draft);
+            page.view = Some(why::view(&at, after, &page.asked.action, &page.asked.find).await?);
+            at.show(&page)
+        }
+        Err(error) => {
+            page.problem = Some(mendable(error)?);
+            at.show_again(&page)
+        }
+    }
 }
 
 /// The request to the usual model as JSON, to be copied.

@@ -4,7 +4,10 @@
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Asked, Choice, why::words};
+use super::{
+    asked::{Asked, Choice},
+    why::words,
+};
 use crate::admin::{InCampaign, list::moment, words::at as text};
 use ai::{
     prompt::preview::Preview,

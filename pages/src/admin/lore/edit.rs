@@ -17,7 +17,8 @@ use crate::{
         markdown, merge,
         query::{encoded, given},
         saving::{Saved, Saving},
-        world_form::{Current, World, form_id, once, save_row, whole},
+        world_form::{form_id, once, save_row, whole},
+        world_row::{Current, World},
     },
     render_blocks,
 };
@@ -31,7 +32,7 @@ use edge::{
     caller::Scope,
     http::{
         self, Body, Reply,
-        body::typed,
+        read::typed,
         resource::{self, Place, Resource},
     },
 };

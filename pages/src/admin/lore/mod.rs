@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{
     Tab,
     form::{EXTENSIONS, EXTERNAL_REF, Field, Group, Kind},
-    world_form::World,
+    world_row::World,
 };
 use ai::prompt::{
     LoreReason,

@@ -10,7 +10,7 @@ use crate::{
         Frame, InCampaign,
         list::moment,
         query::{Ways, given},
-        world_form::{Current, World},
+        world_row::{Current, World},
     },
     render_blocks,
 };

@@ -1,48 +1,18 @@
 //! The lowest and highest total, by interval arithmetic. The result is never too narrow, and exact for sums, products and rising
 //! functions.
 
-use super::dice_bounds;
+use super::{
+    dice_bounds,
+    interval::{Interval, numbers},
+};
 use crate::dice::{
     Formula, Variables,
     error::Outcome,
     function::Function,
-    modifier::{Action, Name},
-    program::{Modifier, Operand, Operator, Pool, Program, Step, part},
+    modifier::{Action, Modifier, Name},
+    program::{Operator, Pool, Program, Step, part},
     roll::{self, Member, apply_to_members, members_sum},
 };
-
-/// From `low` to `high`. Both may be infinite.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Interval {
-    pub(super) low: f64,
-    pub(super) high: f64,
-}
-
-impl Interval {
-    pub(super) const ANY: Self = Self { low: f64::NEG_INFINITY, high: f64::INFINITY };
-
-    pub(super) const fn point(value: f64) -> Self {
-        Self { low: value, high: value }
-    }
-
-    /// The interval between two numbers in any order. If one is not a number (infinity minus infinity, the root of a
-    /// negative number), the value can be anything.
-    fn of(low: f64, high: f64) -> Self {
-        if low.is_nan() || high.is_nan() { Self::ANY } else { Self { low: low.min(high), high: low.max(high) } }
-    }
-
-    pub(super) fn contains(self, value: f64) -> bool {
-        self.low <= value && value <= self.high
-    }
-
-    /// The interval of a function of two numbers whose extremes are at the corners.
-    fn corners(self, other: Self, apply: impl Fn(f64, f64) -> f64) -> Self {
-        let corner = |a: f64, b: f64| if a == 0.0 || b == 0.0 { 0.0 } else { apply(a, b) };
-        let one = Self::of(corner(self.low, other.low), corner(self.high, other.high));
-        let two = Self::of(corner(self.low, other.high), corner(self.high, other.low));
-        Self { low: one.low.min(two.low), high: one.high.max(two.high) }
-    }
-}
 
 /// The bounds of a formula.
 pub(super) fn bounds(formula: &Formula, variables: &Variables<'_>) -> Outcome<Interval> {
@@ -87,18 +57,6 @@ fn pop(stack: &mut Vec<Interval>) -> Interval {
 
 fn take(stack: &mut Vec<Interval>, count: usize) -> Vec<Interval> {
     stack.split_off(stack.len().saturating_sub(count))
-}
-
-/// The intervals of a modifier's limit and operand.
-pub(super) fn numbers(
-    modifier: &Modifier,
-    computed: &mut impl Iterator<Item = Interval>,
-) -> (Option<Interval>, Option<Interval>) {
-    let mut number = |operand: Option<Operand>| match operand? {
-        Operand::Value(value) => Some(Interval::point(value)),
-        Operand::Stack => Some(computed.next().unwrap_or(Interval::ANY)),
-    };
-    (number(modifier.limit), number(modifier.operand))
 }
 
 fn binary(operator: Operator, left: Interval, right: Interval) -> Interval {

@@ -1,10 +1,11 @@
 //! Bounds of a dice term: follows the number of dice and what each counts through the modifiers.
 
-use super::bounds::{Interval, numbers};
+use super::interval::{Interval, numbers};
 use crate::dice::{
     limits::Limits,
-    modifier::{Comparison, Name, Sides},
-    program::{Modifier, Operand, Program, Term, part},
+    modifier::{Comparison, Modifier, Name, Operand},
+    program::{Program, Term, part},
+    sides::Sides,
 };
 
 /// Dice as they pass through the modifiers.

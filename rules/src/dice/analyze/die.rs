@@ -1,23 +1,20 @@
-//! Exact distributions of dice terms.
+//! How one die passes through the modifiers of its term.
 //!
 //! Without keep and drop, each die of a term passes through the modifiers independently. New dice that it causes (a reroll,
-//! an explosion) pass through the rest. So we compute the distribution of what one die contributes, and then the sum of all
-//! dice. With keep and drop, there is one die for each original die up to the first keep or drop. From there their order
-//! matters, and `order` takes over.
+//! an explosion) pass through the rest. So we compute the distribution of what one die contributes; the sum of all dice follows
+//! from it. With keep and drop, there is one die for each original die up to the first keep or drop (`arrive`).
 
 use super::{
     lattice::Lattice,
-    limited,
-    order::{self, KeptRanks},
     work::{Exact, Stop, Work},
 };
 use crate::dice::{
-    error::Outcome,
+    error::{At, Outcome},
     limits::Limits,
-    modifier::{Action, Sides, Test},
-    program::At,
+    modifier::{Action, Test},
     resolve,
     roll::{Verdict, touch},
+    sides::Sides,
 };
 
 /// Explosions are followed until another one is less likely than this.
@@ -52,34 +49,6 @@ pub(super) struct Dice<'a> {
     /// The actions without the final margin.
     pub(super) actions: &'a [Action],
     pub(super) limits: &'a Limits,
-}
-
-/// The distribution of the term's total, before the margin.
-pub(super) fn total(dice: &Dice<'_>, work: &mut Work) -> Exact<Lattice> {
-    if dice.sides.faces as usize > super::POINTS_MAX {
-        return Err(Stop::TooMuch);
-    }
-    let is_limited =
-        |a: &Action| matches!(a, Action::Reroll { limit, .. } | Action::Explode { limit, .. } if *limit != u32::MAX);
-    let selects = dice.actions.iter().any(|a| matches!(a, Action::Select { .. }));
-    match dice.actions.iter().position(is_limited) {
-        Some(_) if selects => Err(Stop::TooMuch),
-        Some(index) => limited::total(dice, index, work),
-        None if selects => selected(dice, work),
-        None if dice.actions.is_empty() => uniform(dice.sides, work)?.times(dice.count, work),
-        None => {
-            let chain = Chain::new(dice, dice.actions, work)?;
-            chain.share(fresh(dice.sides), 0, work)?.times(dice.count, work)
-        }
-    }
-}
-
-/// The distribution of one die's value.
-fn uniform(sides: Sides, work: &mut Work) -> Exact<Lattice> {
-    let faces = sides.faces as usize;
-    work.charge(faces * 2)?;
-    let offset = i64::from(sides.span().0);
-    Ok(Lattice { offset, weights: vec![1.0 / faces as f64; faces], whole: true })
 }
 
 /// All values of a die, equally likely.
@@ -196,26 +165,6 @@ fn split(dice: &Dice<'_>, test: Test) -> Outcome<(Part, Part, f64)> {
     Ok((passed.into_iter(), missed.into_iter(), chance))
 }
 
-/// The distribution of a term with keep or drop.
-fn selected(dice: &Dice<'_>, work: &mut Work) -> Exact<Lattice> {
-    let is_select = |a: &Action| matches!(a, Action::Select { .. });
-    let first = dice.actions.iter().position(is_select).unwrap_or(0);
-    let last = dice.actions.iter().rposition(is_select).unwrap_or(0);
-    let before = dice.actions.get(..first).unwrap_or_default();
-    let between = dice.actions.get(first..=last).unwrap_or_default();
-    let after = dice.actions.get(last + 1..).unwrap_or_default();
-    let mut states = arrive(dice, before, work)?;
-    // For each state `order` examines every pair of numbers of dice.
-    work.require(states.len() * (dice.count as usize).pow(2) * 2)?;
-    let kept = narrow(&mut states, between, dice.count)?;
-    let chain = Chain::new(dice, after, work)?;
-    let mut shares = Vec::with_capacity(states.len());
-    for (state, weight) in states {
-        shares.push((chain.share(std::iter::once((state, 1.0)), 0, work)?, weight));
-    }
-    order::total(&shares, &kept, work)
-}
-
 /// The states of single dice after modifiers that add none, by value.
 pub(super) fn arrive(dice: &Dice<'_>, actions: &[Action], work: &mut Work) -> Exact<Vec<(State, f64)>> {
     // The probability that each reroll causes a die, which then passes through the rest.
@@ -262,24 +211,4 @@ pub(super) fn arrive(dice: &Dice<'_>, actions: &[Action], work: &mut Work) -> Ex
         same
     });
     Ok(arrived)
-}
-
-/// Processes everything from the first keep or drop to the last: which ranks are kept, and the final states of the
-/// dice.
-fn narrow(states: &mut [(State, f64)], actions: &[Action], count: u32) -> Exact<KeptRanks> {
-    let mut kept = KeptRanks { count, from: 0, to: count };
-    for action in actions {
-        match *action {
-            Action::Select { keep, highest, count } => {
-                // Dice with the same value must have the same state. Otherwise chance decides which of them is dropped.
-                if states.windows(2).any(|pair| matches!(pair, [a, b] if a.0.shown == b.0.shown && a.0 != b.0)) {
-                    return Err(Stop::TooMuch);
-                }
-                kept.select(keep, highest, count);
-            }
-            Action::Reroll { .. } | Action::Explode { .. } => return Err(Stop::TooMuch),
-            other => states.iter_mut().for_each(|(state, _)| state.touch(other)),
-        }
-    }
-    Ok(kept)
 }

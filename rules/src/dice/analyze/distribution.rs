@@ -1,9 +1,8 @@
 //! Distributions over any numbers: values in rising order with their probabilities.
 
 use super::{
-    POINTS_MAX,
     lattice::Lattice,
-    work::{Exact, Stop, Work},
+    work::{Exact, POINTS_MAX, Stop, Work},
 };
 
 /// The most pairs that are examined one by one.

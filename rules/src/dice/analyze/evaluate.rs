@@ -3,16 +3,18 @@
 use super::{
     die,
     distribution::Distribution,
-    pool,
+    pool, term,
     work::{Exact, Stop, Work},
 };
 use crate::dice::{
     Formula, Variables,
+    error::At,
     function::Function,
-    modifier::{Action, Sides},
-    program::{At, Operator, Plan, Program, Step, Term, part},
+    modifier::Action,
+    program::{Operator, Plan, Program, Step, Term, part},
     resolve::{self, Resolved},
     roll,
+    sides::Sides,
 };
 
 /// The most combinations of computed counts, faces and targets that are enumerated.
@@ -139,7 +141,7 @@ fn resolved_term(
         all => (all, None),
     };
     let dice = die::Dice { at, count, sides, actions, limits: &formula.limits };
-    let total = Distribution::from_lattice(&die::total(&dice, work)?);
+    let total = Distribution::from_lattice(&term::total(&dice, work)?);
     match margin {
         None => Ok(total),
         Some((target, false)) => total.plus(&Distribution::constant(target), true, work),

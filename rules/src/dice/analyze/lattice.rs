@@ -2,10 +2,7 @@
 //!
 //! The weights need not add up to 1, because parts of distributions are treated the same way.
 
-use super::{
-    POINTS_MAX,
-    work::{Exact, Stop, Work},
-};
+use super::work::{Exact, POINTS_MAX, Stop, Work};
 
 /// Once a distribution is long, tails whose points weigh less than this are cut off. They never show in a result.
 const NEGLIGIBLE: f64 = 1e-20;

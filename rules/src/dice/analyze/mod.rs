@@ -5,6 +5,9 @@
 //! `bounds` uses interval arithmetic for the least and greatest total where the distribution does not show its ends. All work is
 //! charged to a budget (`work`), so any formula within the limits is answered within some tens of milliseconds.
 //!
+//! `term` computes a dice term: `die` follows one die through the modifiers, `limited` and `order` are for dice that depend on
+//! each other.
+//!
 //! To add a modifier, add its arm to `die` (unless it treats each die separately, which `roll::touch` does) and to `dice_bounds`.
 
 mod bounds;
@@ -12,11 +15,13 @@ mod dice_bounds;
 mod die;
 mod distribution;
 mod evaluate;
+mod interval;
 mod lattice;
 mod limited;
 mod order;
 mod pool;
 mod simulate;
+mod term;
 mod work;
 
 use serde::Serialize;
@@ -26,13 +31,11 @@ use super::{
     error::Outcome,
     roll::{number, optional_number, pairs},
 };
-use bounds::Interval;
 use distribution::Distribution;
+use interval::Interval;
 use simulate::Sample;
 use work::{Stop, Work};
 
-/// The most points of a distribution, both internally and in the answer.
-const POINTS_MAX: usize = 10_000;
 /// Totals less likely than this are left out of the answer.
 const UNLIKELY: f64 = 1e-12;
 

@@ -5,6 +5,9 @@ use crate::dice::error::Fault;
 /// The number of steps of exact work. A step is about one multiplication and addition.
 const UNITS: u64 = 32_000_000;
 
+/// The most points of a distribution, both internally and in the answer.
+pub(super) const POINTS_MAX: usize = 10_000;
+
 /// Why exact work ended without a result.
 pub(super) enum Stop {
     /// It would take too long, or there is no exact way. Simulate instead.

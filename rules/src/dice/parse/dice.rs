@@ -2,10 +2,11 @@
 
 use super::Parser;
 use crate::dice::{
-    error::{Fault, FormulaErrorKind, Outcome},
-    modifier::{Action, Comparison, Name, Numbers, Shape as Carries, Sides, misplaced},
-    program::{At, DieKind, Modifier, Operand, Plan, SMALL, Shape, Step, Term},
+    error::{At, Fault, FormulaErrorKind, Outcome},
+    modifier::{Action, Comparison, Modifier, Name, Numbers, Operand, Shape as Carries, misplaced},
+    program::{Plan, SMALL, Shape, Step, Term},
     resolve,
+    sides::{DieKind, Sides},
 };
 
 impl Parser<'_> {

@@ -8,9 +8,9 @@ mod hints;
 mod primary;
 
 use super::{
-    error::{Fault, FormulaErrorKind, Outcome},
+    error::{At, Fault, FormulaErrorKind, Outcome},
     limits::Limits,
-    program::{At, Operator, Program, Step},
+    program::{Operator, Program, Step},
 };
 
 /// Parses a formula.

@@ -2,9 +2,10 @@
 
 use super::Parser;
 use crate::dice::{
-    error::{Fault, FormulaErrorKind, Outcome},
+    error::{At, Fault, FormulaErrorKind, Outcome},
     function::Function,
-    program::{At, Modifier, Operand, Pool, Step},
+    modifier::{Modifier, Operand},
+    program::{Pool, Step},
 };
 
 impl Parser<'_> {

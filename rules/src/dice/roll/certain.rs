@@ -9,7 +9,8 @@ use crate::dice::{
     Variables,
     error::Fault,
     limits::Limits,
-    program::{Modifier, Operator, Program, Step, part},
+    modifier::Modifier,
+    program::{Operator, Program, Step, part},
     resolve,
 };
 

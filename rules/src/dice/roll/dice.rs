@@ -1,17 +1,18 @@
 //! Rolls one dice term: first all dice, then each modifier in written order, applied to the dice that still count.
 
 use super::{
-    machine::Slot,
     result::{DieRoll, Verdict},
     select,
+    stack::Slot,
 };
 use crate::dice::{
     Dice,
-    error::{Fault, FormulaErrorKind, Outcome},
+    error::{At, Fault, FormulaErrorKind, Outcome},
     limits::Limits,
-    modifier::{Action, Sides, Test},
-    program::{At, Plan, Program, SMALL, Shape, Term, part},
+    modifier::{Action, Test},
+    program::{Plan, Program, SMALL, Shape, Term, part},
     resolve,
+    sides::Sides,
 };
 
 /// The dice of one formula.

@@ -3,56 +3,18 @@
 //! It is generic over `RECORD`: with it every die is recorded for the result, without it only the total is computed.
 //! Both draw the same dice in the same order.
 
-use super::{dice::Table, pool, result::DieRoll};
+use super::{
+    dice::Table,
+    pool,
+    result::DieRoll,
+    stack::{Slot, Stack},
+};
 use crate::dice::{
     Dice, Variables,
-    error::{Fault, FormulaErrorKind, Outcome},
+    error::{At, Fault, FormulaErrorKind, Outcome},
     limits::Limits,
-    program::{At, Operator, Program, Step, part},
+    program::{Operator, Program, Step, part},
 };
-
-/// A value on the stack.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(in crate::dice) struct Slot {
-    pub(super) value: f64,
-    /// The number of dice rolled before the value was computed.
-    pub(super) first: u32,
-}
-
-/// The values that steps work on. The parser guarantees that a step never takes more than there are.
-pub(super) struct Stack<'a> {
-    slots: &'a mut [Slot],
-    len: usize,
-}
-
-impl<'a> Stack<'a> {
-    pub(super) const fn new(slots: &'a mut [Slot]) -> Self {
-        Self { slots, len: 0 }
-    }
-
-    fn push(&mut self, value: f64, first: u32) {
-        if let Some(slot) = self.slots.get_mut(self.len) {
-            *slot = Slot { value, first };
-            self.len += 1;
-        }
-    }
-
-    fn pop(&mut self) -> Slot {
-        self.len = self.len.saturating_sub(1);
-        self.slots.get(self.len).copied().unwrap_or_default()
-    }
-
-    fn top(&mut self) -> Option<&mut Slot> {
-        self.slots.get_mut(self.len.checked_sub(1)?)
-    }
-
-    /// Takes `count` values.
-    fn take(&mut self, count: usize) -> &[Slot] {
-        let end = self.len;
-        self.len = end.saturating_sub(count);
-        self.slots.get(self.len..end).unwrap_or_default()
-    }
-}
 
 /// What a roll needs in addition to the formula.
 pub(super) struct Surroundings<'a> {
@@ -106,7 +68,7 @@ pub(super) fn run<D: Dice, const RECORD: bool>(
             Step::Pool(index) => {
                 let Some(pool) = program.pools.get(index as usize) else { continue };
                 let written = part(&program.modifiers, &pool.modifiers);
-                let computed: usize = written.iter().map(crate::dice::program::Modifier::computed).sum();
+                let computed: usize = written.iter().map(crate::dice::modifier::Modifier::computed).sum();
                 let slots = stack.take(pool.members as usize + computed);
                 let first = slots.first().map_or(first, |slot| slot.first);
                 let tray: &mut [DieRoll] = if RECORD { table.tray } else { &mut [] };

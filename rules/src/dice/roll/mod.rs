@@ -1,7 +1,7 @@
 //! Rolls a formula with dice from the given source only.
 //!
-//! `certain` finds errors without dice; `machine` runs the steps, with `dice` and `pool` for their steps; `select` keeps and drops dice;
-//! `result` has the result.
+//! `certain` finds errors without dice; `machine` runs the steps on a `stack`, with `dice` and `pool` for their steps;
+//! `select` keeps and drops dice; `result` has the result.
 
 mod certain;
 mod dice;
@@ -9,6 +9,7 @@ mod machine;
 mod pool;
 mod result;
 mod select;
+mod stack;
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ pub(super) use pool::{Member, apply as apply_to_members, late_actions, sum as me
 pub(super) use result::{number, optional_number, pairs};
 
 use super::{Dice, Variables, error::Outcome, limits::Limits, program::Program};
-use machine::{Slot, Stack, Surroundings};
+use machine::Surroundings;
+use stack::{Slot, Stack};
 
 /// The number of values that need no allocation.
 const STACK: usize = 16;

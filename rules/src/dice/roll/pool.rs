@@ -1,11 +1,12 @@
 //! Pools: keeps, drops or counts the subtotals of their members.
 
-use super::{machine::Slot, result::DieRoll};
+use super::{result::DieRoll, stack::Slot};
 use crate::dice::{
     error::Outcome,
-    modifier::{Action, Sides},
-    program::{DieKind, Pool, Program, part},
+    modifier::Action,
+    program::{Pool, Program, part},
     resolve,
+    sides::{DieKind, Sides},
 };
 
 /// A member of a pool.

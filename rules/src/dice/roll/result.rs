@@ -7,8 +7,8 @@ use serde::{
     ser::{SerializeSeq, SerializeStruct},
 };
 
-use super::machine::Slot;
-use crate::dice::program::DieKind;
+use super::stack::Slot;
+use crate::dice::sides::DieKind;
 
 /// The result of a formula. It can be reused with [`Formula::roll_into`](crate::dice::Formula::roll_into).
 ///

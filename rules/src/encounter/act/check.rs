@@ -2,7 +2,7 @@
 //! silently.
 
 use crate::{
-    encounter::{Action, ActionKind, Refusal, limits, setup::text},
+    encounter::{Action, ActionKind, Refusal, arguments::text, limits},
     resolve::OtherWeapon,
     srd::DAMAGE_TYPES,
 };

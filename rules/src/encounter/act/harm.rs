@@ -3,7 +3,7 @@
 use super::Work;
 use crate::{
     dice::Dice,
-    encounter::{Action, Duration, Event, Lasting, Participant, Refusal, Until, limits, setup::find_condition},
+    encounter::{Action, Duration, Event, Lasting, Participant, Refusal, Until, arguments::find_condition, limits},
     resolve::{DamageArgs, DamagePart, HealingArgs, StateChange, apply_damage, apply_healing},
     sheet::{ActiveEffect, Condition},
     srd::{DAMAGE_TYPES, damage_type, same},

@@ -19,24 +19,14 @@ mod spend;
 mod stance;
 mod turn;
 
-use serde::{Deserialize, Serialize};
-
 use super::{
-    Action, ActionKind, Cost, Encounter, EndOutcome, Event, Participant, Refusal, Status, limits, setup::text,
+    Action, ActionKind, Cost, Decision, Encounter, EndOutcome, Event, Participant, Refusal, Status, arguments::text,
+    limits,
 };
 use crate::{
     dice::Dice,
     resolve::{Outcome, StateChange, impossible},
 };
-
-/// What an action does. Nothing has happened yet; apply the events in order.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Decision {
-    /// What happens. Empty if the action is impossible.
-    pub events: Vec<Event>,
-    /// What was resolved: the action first, then what followed from it, with the dice.
-    pub outcomes: Vec<Outcome>,
-}
 
 /// A decision in progress.
 pub(super) struct Work {

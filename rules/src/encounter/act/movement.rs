@@ -5,7 +5,7 @@ use super::Work;
 use crate::{
     dice::Dice,
     encounter::{
-        Action, Event, Hazard, Lasting, Participant, Position, Refusal, Until, limits, place::SQUARE_FT, walk,
+        Action, Event, Hazard, Lasting, Participant, Position, Refusal, Until, limits, position::SQUARE_FT, walk,
     },
     resolve::{
         Circumstances, DamageArgs, DamagePart, SaveDamage, SavingThrowArgs, StateChange, apply_damage,

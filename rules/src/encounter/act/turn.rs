@@ -4,9 +4,7 @@ use super::Work;
 use crate::{
     dice::Dice,
     encounter::{
-        Action, Event, Participant, Refusal, Stance, Until,
-        fold::{Moment, lasts_through_the_turn},
-        limits,
+        Action, Event, Participant, Refusal, Stance, Until, fold::Moment, lasting::lasts_through_the_turn, limits,
         setup::rolled,
     },
     resolve::{Circumstances, SavingThrowArgs, StateChange, resolve_death_save, resolve_saving_throw},

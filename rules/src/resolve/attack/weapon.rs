@@ -1,13 +1,11 @@
 //! The roll and the damage of an attack with a weapon.
 
 use super::{
-    AttackArgs, Verdict, able,
+    args::AttackArgs,
     arm::{Arm, arm},
     choose::Choice,
-    circumstances::{helpless, in_reach, lean, lean_of_arm},
-    judge, land, note,
+    circumstances::{able, helpless, in_reach, lean, lean_of_arm},
     sources::{Extra, Strike, plan},
-    uncanny_dodge,
 };
 use crate::{
     dice::Dice,
@@ -16,6 +14,7 @@ use crate::{
         d20::D20Test,
         error::Stop,
         harm::{halve, standing},
+        hit::{Verdict, judge, land, note, uncanny_dodge},
         outcome::Text,
         rows::{self, Row},
     },

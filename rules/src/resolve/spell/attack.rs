@@ -1,14 +1,15 @@
 //! Spell attacks, with one roll for each beam or ray, and darts, which always hit.
 
-use super::{Casting, afflict};
+use super::{afflict::afflict, casting::Casting};
 use crate::{
     dice::Dice,
     resolve::{
         AttackRoll, Automatic, Circumstances, Damage, DamageArgs, Outcome, apply,
-        attack::{Shape, Verdict, judge, land, lean, note, uncanny_dodge},
+        attack::{Shape, lean},
         d20::D20Test,
         error::Stop,
         harm::{halve, standing},
+        hit::{Verdict, judge, land, note, uncanny_dodge},
         rows,
         summary::signed,
     },

@@ -1,8 +1,10 @@
 //! Spells: which spell is meant, which slot it takes, and what it does (SRD 5.1, "Spellcasting").
 //!
 //! - `casting`: the spell's numbers at this caster's level and with this slot; `slot`: the slot.
-//! - `attack`: spell attacks and darts; `save`: spells with a saving throw; `area`: the same for several targets.
+//! - `attack`: spell attacks and darts; `save`: spells with a saving throw; `area`: the same for several targets;
+//!   `afflict`: effects and conditions.
 
+mod afflict;
 mod area;
 mod attack;
 mod casting;
@@ -13,13 +15,10 @@ use super::{
     AttackArgs, Circumstances, Outcome, StateChange,
     attack::{able, custom_rows},
     error::Stop,
-    harm, heal, no_check,
+    heal, no_check,
 };
-use crate::{
-    dice::Dice,
-    sheet::{Condition, Creature},
-    srd::{self, SpellKind, same},
-};
+use crate::{dice::Dice, sheet::Creature, srd::SpellKind};
+use afflict::afflict;
 pub use area::resolve_area_spell;
 use casting::{Casting, FoundSpell};
 
@@ -134,28 +133,6 @@ fn effect(actor: &Creature, target: &Creature, casting: &Casting) -> Outcome {
     outcome.notes = format!("{} is on {}.", casting.name, target.name);
     afflict(actor, target, casting, &mut outcome);
     outcome
-}
-
-/// Puts the spell's effect and condition on the target.
-fn afflict(actor: &Creature, target: &Creature, casting: &Casting, outcome: &mut Outcome) {
-    if let Some(name) = &casting.effect {
-        let rounds = same(name, "Guiding Bolt").then_some(1);
-        outcome.effects.push(harm::effect_on(target, name, actor.key(), rounds));
-    }
-    let Some(name) = &casting.condition else { return };
-    if target.is_immune_to_condition(name) {
-        outcome.reasons.push(format!("{} cannot be {name}", target.name).into());
-        return;
-    }
-    let condition = Condition { name: name.clone(), source: Some(actor.key().to_owned()), ..Condition::default() };
-    outcome.effects.push(StateChange::AddCondition { creature: target.key().to_owned(), condition });
-    // A creature that cannot act cannot concentrate.
-    if let Some(on) = &target.concentration
-        && srd::condition(name).is_some_and(|rule| rule.incapacitated || rule.implies.contains(&"incapacitated"))
-    {
-        let creature = target.key().to_owned();
-        outcome.effects.push(StateChange::EndConcentration { creature, spell: on.spell.clone() });
-    }
 }
 
 /// Spends the slot. If the spell requires concentration, ends concentration on another spell.

@@ -1,6 +1,6 @@
 //! Spells that make their target roll a saving throw.
 
-use super::{Casting, afflict};
+use super::{afflict::afflict, casting::Casting};
 use crate::{
     dice::Dice,
     resolve::{

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Members;
+use super::entry::Members;
 use crate::interchange::text::{line, list, split, string};
 use base::error::{Error, Result};
 

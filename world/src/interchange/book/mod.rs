@@ -4,24 +4,21 @@
 //! converts that to lore. An entry keeps its source under `extensions.lorebook`. So an export gives back everything
 //! that was not changed here, including fields that have no meaning here.
 
+mod entry;
 pub mod formats;
 pub mod world_info;
 pub mod write;
 
-use serde_json::{Map, Value};
-use sha2::{Digest, Sha256};
-use uuid::Uuid;
+pub use entry::{BookEntry, Members, id_of, short};
+
+use serde_json::Value;
 
 use super::{report::Losses, text};
 use base::{
     error::{Error, Result},
-    hex::hex,
     json,
 };
 use formats::Format;
-
-/// The members of a JSON object.
-pub type Members = Map<String, Value>;
 
 /// The largest number of entries in a book.
 pub const ENTRIES_MAX: usize = 10_000;
@@ -40,25 +37,6 @@ pub struct Book {
     /// The book's own settings, without its entries.
     pub about: Members,
     pub entries: Vec<BookEntry>,
-}
-
-/// One entry.
-#[derive(Debug)]
-pub struct BookEntry {
-    /// Identifies the entry within the book, also when the book is imported again.
-    pub key: String,
-    /// The number of the entry, if the file gives one.
-    pub uid: Option<String>,
-    /// Members of `lore::LoreInput` that the file sets.
-    pub lore: Members,
-    /// Members that the file does not set, for a new entry.
-    pub at_first: Members,
-    /// The entry's slug, if we wrote the file.
-    pub slug: Option<String>,
-    /// The entry's original id, if we wrote the file.
-    pub id: Option<Uuid>,
-    /// The slugs of those who know the entry, if we wrote the file and it says so.
-    pub known_by: Option<Vec<String>>,
 }
 
 /// Reads a lorebook in any format that we know.
@@ -158,19 +136,6 @@ fn of_entries(
     }
     losses.leave();
     Ok(book)
-}
-
-/// The id that a row of ours had where its file was written. Ids cannot be guessed, so a file with an id comes from
-/// somebody who had the row's own file.
-#[must_use]
-pub fn id_of(ours: &Members) -> Option<Uuid> {
-    Uuid::try_parse(text::string(ours, "id")).ok()
-}
-
-/// A short hash that stands for a text.
-#[must_use]
-pub fn short(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes())[..5])
 }
 
 #[cfg(test)]

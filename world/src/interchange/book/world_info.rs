@@ -3,7 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::{BookEntry, Format, Members, id_of, short};
+use super::{
+    entry::{BookEntry, Members, id_of, short},
+    formats::Format,
+};
 use crate::interchange::{
     report::Losses,
     text::{self, list, string},

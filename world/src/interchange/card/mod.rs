@@ -4,6 +4,7 @@
 //! meaning here. Instructions to a model (`system_prompt`, `post_history_instructions`, `depth_prompt`) are a draft until
 //! somebody accepts them, because a card is text from a stranger. Assets are file names and URLs; none is fetched or stored.
 
+mod fields;
 mod speech;
 
 use crate::npcs::MEMORY_TOOL;
@@ -15,9 +16,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use self::fields::{At, CUT, TEXT_CHARS_MAX};
 use super::{
     book::{self, Book, Members, world_info::UNKNOWN_MACRO, write::Uids},
-    charx, png,
+    charx, picture, png,
     report::Losses,
     text::{self, string},
 };
@@ -26,10 +28,6 @@ use base::{
     json,
 };
 
-/// The largest number of characters in a description or personality.
-const TEXT_CHARS_MAX: usize = 20_000;
-/// Why a text is not all there.
-const CUT: &str = "cut off after 20000 characters";
 /// The largest size in bytes of the card data that an NPC keeps. Clients' own keys are stored next to it.
 const KEPT_BYTES_MAX: usize = 56 * 1024;
 
@@ -60,7 +58,7 @@ pub fn read(bytes: &[u8], losses: &mut Losses) -> Result<Card> {
         losses.dropped("picture", "the picture itself is not kept; an exported card has a different one");
         return of_value(json::file(&card)?, losses);
     }
-    super::service::refuse_other_pictures(bytes)?;
+    picture::refuse_other_pictures(bytes)?;
     if charx::is_zip(bytes) {
         let (card, others) = charx::card(bytes)?;
         if others > 0 {
@@ -102,16 +100,6 @@ fn decode(value: &[u8]) -> Option<Vec<u8>> {
     let alphabet =
         if value.iter().any(|b| matches!(b, b'-' | b'_')) { &alphabet::URL_SAFE } else { &alphabet::STANDARD };
     GeneralPurpose::new(alphabet, config).decode(value).ok()
-}
-
-/// The path of the card's fields in the file, for reports.
-#[derive(Clone, Copy)]
-struct At(&'static str);
-
-impl At {
-    fn path(self, name: &str) -> String {
-        format!("{}/{name}", self.0)
-    }
 }
 
 fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{At, CUT, TEXT_CHARS_MAX};
+use super::fields::{At, CUT, TEXT_CHARS_MAX};
 use crate::{
     guidance,
     interchange::{

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
-use super::{FORMAT, ROWS_MAX, VERSION, talk};
+use super::{FORMAT, ROWS_MAX, VERSION, apart::read_apart, talk};
 use crate::{
     campaigns::{Campaigns, fork},
     characters::Characters,
@@ -288,21 +288,6 @@ async fn campaign(
 /// The report's line for the campaign itself.
 fn noted(slug: String, id: Option<Uuid>, (action, changes): (&'static str, Vec<String>)) -> Imported {
     Imported { kind: "campaign", label: slug.clone(), slug, id, action, changes, edited_here: false }
-}
-
-/// Parses rows on a thread that answers no requests. `first` is the index of the first row in its list.
-///
-/// # Errors
-/// Those of `read`.
-pub async fn read_apart<T: Send + 'static>(
-    rows: &[web::Bytes],
-    at: &'static str,
-    first: usize,
-    read: impl Fn(&[u8], String) -> Result<T> + Send + 'static,
-) -> Result<Vec<T>> {
-    let rows = rows.to_vec();
-    let all = move || rows.iter().enumerate().map(|(i, text)| read(text, format!("{at}/{}", first + i))).collect();
-    web::block(all).await.map_err(Error::internal)?
 }
 
 /// Parses a row, which is identified by its slug.

@@ -5,6 +5,7 @@
 //! 0019). Memories and messages have no slug; they are recognised by their people, time and text. Exporting a document,
 //! importing it and exporting it again gives the same document.
 
+mod apart;
 pub mod export;
 mod ids;
 pub mod import;

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
-use super::{MemoryDocument, MessageDocument, ids::Ids, import::read_apart};
+use super::{MemoryDocument, MessageDocument, apart::read_apart, ids::Ids};
 use crate::{
     interchange::{names::Names, report::Report, rows},
     memory,
@@ -24,7 +24,7 @@ use base::{
     stored::Columns,
     tokens,
 };
-use edge::http::{body, resource::Place, validate};
+use edge::http::{read, resource::Place, validate};
 
 /// The number of rows in one statement.
 const CHUNK: usize = 500;
@@ -98,7 +98,7 @@ impl ExistingRows {
 }
 
 fn read<T: DeserializeOwned + garde::Validate<Context = ()>>(text: &[u8], pointer: String) -> Result<(T, String)> {
-    let row = json::file(text).and_then(body::typed::<T>).map_err(|e| rows::at(e, &pointer))?;
+    let row = json::file(text).and_then(read::typed::<T>).map_err(|e| rows::at(e, &pointer))?;
     validate::check(&row).map_err(|e| rows::at(e, &pointer))?;
     Ok((row, pointer))
 }

@@ -6,15 +6,14 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{
-    Onto, Row, RowIdentity,
+    row::{Onto, Row, RowIdentity, changed_names, twice},
     slugs::Slugs,
     stored::{Found, Stored},
-    twice,
 };
 use crate::{actors, guidance};
 use base::error::{Code, Error, Result};
 use edge::http::{
-    body, bounds, patch,
+    bounds, patch, read,
     resource::{self, Place, Resource},
     validate,
 };
@@ -102,11 +101,11 @@ impl Writer<'_> {
         if R::LISTS_TOOLS {
             guidance::draft(&mut row.members, Some(shown));
         }
-        let before: R::Input = body::typed(Value::Object(shown.clone()))?;
+        let before: R::Input = read::typed(Value::Object(shown.clone()))?;
         let after = checked::<R>(met(shown.clone(), row.members, row.onto))?;
         let label = label_of::<R>(shown);
         let same = Plan { id: *id, columns: Map::new(), action: "unchanged", slug, label, changes: Vec::new() };
-        let mut changes = super::changed_names(&resource::plain_columns(&before)?, &resource::plain_columns(&after)?);
+        let mut changes = changed_names(&resource::plain_columns(&before)?, &resource::plain_columns(&after)?);
         // Rows with equal members are stored equally. Nothing needs to be resolved or counted for them.
         if row.beside.is_empty() && changes.is_empty() {
             return Ok(same);
@@ -117,7 +116,7 @@ impl Writer<'_> {
         let timed: Vec<String> = row.beside.keys().cloned().collect();
         after.extend(row.beside);
         // Columns for times are set anew at each write. They are a difference only if the file sets them.
-        let mut differs = super::changed_names(&before, &after);
+        let mut differs = changed_names(&before, &after);
         differs.retain(|name| !name.ends_with("_at") || timed.contains(name));
         if differs.is_empty() {
             return Ok(same);

@@ -5,7 +5,10 @@ use std::collections::HashSet;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::{Row, RowIdentity, stored::Stored};
+use super::{
+    row::{Row, RowIdentity},
+    stored::Stored,
+};
 use base::{error::Result, stored::Columns};
 use edge::http::resource::{self, Place, Resource};
 

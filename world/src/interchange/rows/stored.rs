@@ -10,7 +10,7 @@ use sea_orm::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Row, RowIdentity};
+use super::row::{Row, RowIdentity};
 use base::error::{Error, Result};
 use edge::http::resource::{self, Place, Resource, col};
 

@@ -1,0 +1,77 @@
+//! What the pages at the table answer, and how they read a form.
+
+use actix_web::{HttpRequest, HttpResponse, error::UrlencodedError, http::StatusCode, web};
+use askama::Template;
+
+use base::error::{Code, Error, Result};
+use edge::http::reply::html;
+
+pub(super) fn rendered(template: &impl Template) -> Result<HttpResponse> {
+    Ok(html(StatusCode::OK, template.render().map_err(Error::internal)?))
+}
+
+#[derive(Template)]
+#[template(path = "play/alert.html")]
+pub(super) struct Alert<'a> {
+    pub(super) message: &'a str,
+}
+
+/// A message on its own page, for browsers without JavaScript.
+#[derive(Template)]
+#[template(path = "play/notice.html")]
+pub(super) struct Notice<'a> {
+    pub(super) message: &'a str,
+    pub(super) back: &'a str,
+}
+
+/// A form, or the reason why it cannot be read.
+pub(super) type Filled<T> = std::result::Result<web::Form<T>, actix_web::Error>;
+
+/// The contents of a form.
+pub(super) fn filled<T>(form: Filled<T>) -> Result<T> {
+    form.map(web::Form::into_inner).map_err(|error| {
+        let code = match error.as_error() {
+            Some(UrlencodedError::Overflow { .. }) => Code::PayloadTooLarge,
+            Some(UrlencodedError::ContentType) => Code::UnsupportedMediaType,
+            _ => Code::BadRequest,
+        };
+        Error::new(code, "This form cannot be read. Reload the page.")
+    })
+}
+
+/// Whether htmx sent the request and puts the response into the page.
+pub(super) fn is_htmx(request: &HttpRequest) -> bool {
+    request.headers().contains_key("hx-request")
+}
+
+/// An error for people to read.
+pub(super) fn alert(request: &HttpRequest, error: &Error) -> HttpResponse {
+    let details: Vec<&str> = error.errors.iter().map(|field| field.message.as_str()).collect();
+    let message = if details.is_empty() { error.detail.clone() } else { details.join(" ") };
+    if error.code == Code::Internal {
+        tracing::error!(code = error.code.as_str(), cause = error.cause().map(ToString::to_string), "a page failed");
+    }
+    let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let page = match is_htmx(request) {
+        true => Alert { message: &message }.render(),
+        false => Notice { message: &message, back: &table_of(request) }.render(),
+    };
+    match page {
+        Ok(page) => html(status, page),
+        Err(error) => {
+            tracing::error!(%error, "cannot render an alert");
+            HttpResponse::InternalServerError().finish()
+        }
+    }
+}
+
+/// The path of the request's table, as it was written in the request.
+pub(super) fn table_of(request: &HttpRequest) -> String {
+    let campaign = request.path().strip_prefix("/play/").and_then(|rest| rest.split('/').next());
+    format!("/play/{}", campaign.unwrap_or_default())
+}
+
+/// The response of a page, or its error.
+pub(super) fn page_or_alert(request: &HttpRequest, result: Result<HttpResponse>) -> HttpResponse {
+    result.unwrap_or_else(|error| alert(request, &error))
+}
