@@ -8,7 +8,7 @@ mod replicas;
 
 use std::sync::Arc;
 
-use ai::prompt::cache::{FairCache, Weigh};
+use ai::prompt::{cache::FairCache, weigh::Weigh};
 use uuid::Uuid;
 
 struct Heavy(usize);

@@ -18,6 +18,12 @@ pub fn now() -> OffsetDateTime {
     now.replace_nanosecond(now.nanosecond() / 1000 * 1000).unwrap_or(now)
 }
 
+/// A duration in milliseconds, with three decimals.
+#[must_use]
+pub fn millis(time: std::time::Duration) -> f64 {
+    (time.as_secs_f64() * 1_000_000.0).round() / 1000.0
+}
+
 /// Parses an RFC 3339 time and converts it to UTC. `None` if it is not a time or its UTC value is not in the years 0 to
 /// 9999.
 #[must_use]

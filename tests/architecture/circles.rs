@@ -2,7 +2,7 @@
 //! them has to read them all.
 //!
 //! A file uses another one if it names an item that is defined there, through whatever re-exports. Neither `mod`, nor a
-//! re-export that the file itself does not use, nor a test makes a file use another one.
+//! re-export that the file itself does not use, nor a test makes a file use another one. Calls of methods are not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 

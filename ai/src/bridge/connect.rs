@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::{pushes, socket};
+use super::pushes;
 use crate::{
     frontends::{
         frames::{self, Frame, Incoming},
@@ -202,7 +202,7 @@ async fn join(
         "protocol_version": frames::PROTOCOL_VERSION, "server_time": frames::now(),
         "ping_seconds": app.settings.frontends.ping.as_secs(),
         "limits": { "frame_bytes": frames::BYTES_MAX, "world_state_bytes": frames::MESSAGE_BYTES_MAX,
-            "frames_per_minute": socket::FRAMES_PER_MINUTE },
+            "frames_per_minute": super::FRAMES_PER_MINUTE },
         "message": "Connected",
     })));
     let Added { first, replaced } = app.frontends.hub.add(&connection, app.settings.frontends.connections_max)?;

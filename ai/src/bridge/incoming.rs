@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{socket::FRAMES_PER_MINUTE, turns};
+use super::{FRAMES_PER_MINUTE, turns};
 use crate::{
     frontends::{
-        ask::{Asked, Failure},
         frames::{self, Frame, Incoming, Unreadable},
         hub::Connection,
         outbox::Close,
+        question::{Asked, Failure},
     },
     state::Ai,
 };

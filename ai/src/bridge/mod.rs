@@ -20,3 +20,6 @@ mod pushes;
 pub mod reports;
 mod socket;
 mod turns;
+
+/// The most frames of a connection in a minute.
+const FRAMES_PER_MINUTE: u32 = 1200;

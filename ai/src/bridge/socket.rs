@@ -1,5 +1,15 @@
 //! A connection from its upgrade to its end. One task reads frames; the other writes them and checks on the connection.
 
+use crate::{
+    bridge::FRAMES_PER_MINUTE,
+    frontends::{
+        frames::{Frame, Incoming},
+        hub::{Connection, Unknown},
+        mail,
+        outbox::Close,
+    },
+    state::Ai,
+};
 use std::{sync::Arc, time::Duration};
 
 use actix_ws::{AggregatedMessage, AggregatedMessageStream, CloseCode, CloseReason, ProtocolError};
@@ -12,15 +22,6 @@ use tokio::{
 use super::{
     connect::{Connected, Refusal, Upgrade, connect, may_connect},
     incoming, pushes,
-};
-use crate::{
-    frontends::{
-        frames::{Frame, Incoming},
-        hub::{Connection, Unknown},
-        mail,
-        outbox::Close,
-    },
-    state::Ai,
 };
 use base::{
     error::{Code, Error, Result},
@@ -39,8 +40,6 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A flood of frames is over after a pause of this length.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The most frames per minute, and how many of them may come at once.
-pub const FRAMES_PER_MINUTE: u32 = 1200;
 const BURST: u32 = 240;
 /// The connection ends after this many invalid frames per minute.
 const ERRORS_PER_MINUTE: u32 = 30;

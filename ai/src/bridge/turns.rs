@@ -15,7 +15,7 @@ use crate::{
     state::Ai,
     turns::{
         events::{Heard, Listener},
-        gm::{self, GmJob, http::GmTurnInput},
+        gm::{self, http::GmTurnInput, job::GmJob},
         running::Asker,
         start::{Started, start},
     },

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec, call};
+use super::spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec, call};
 use base::error::{Error, Result};
 use world::{
     encounters::stand::Stand,

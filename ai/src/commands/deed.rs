@@ -5,8 +5,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{CommandSpec, Visibility, check::sentence_and_message, http::CommandView};
-use crate::turns::rules::{Resolution, Teller};
+use super::{
+    answer::CommandView,
+    check::sentence_and_message,
+    spec::{CommandSpec, Visibility},
+};
+use crate::turns::rules::{job::Teller, resolution::Resolution};
 use base::error::{Error, Result};
 use edge::http::Reply;
 use world::{messages::service::NewMessage, rules::values::Words};

@@ -1,22 +1,22 @@
 //! `GET …/commands` and `POST …/commands/{name}`: the list of commands, and giving a command directly.
 
-use actix_web::{HttpResponse, web};
-use garde::Validate;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
-use utoipa::ToSchema;
-use uuid::Uuid;
-
-use super::{
-    REGISTRY, Visibility,
-    service::{CommandRequest, give},
-};
 use crate::{
+    commands::answer::CommandView,
     state::Ai,
     turns::{
         running::Asker,
         start::{Wish, respond},
     },
+};
+use actix_web::{HttpResponse, web};
+use garde::Validate;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::{
+    REGISTRY,
+    service::{CommandRequest, give},
 };
 use base::error::{Error, Problem, Result};
 use db::tenancy::TenantTx;
@@ -52,22 +52,6 @@ pub struct CommandInput {
 
 fn none() -> Value {
     json!({})
-}
-
-/// The result of a command.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct CommandView {
-    pub command: &'static str,
-    /// Whether everyone may read it.
-    #[schema(inline)]
-    pub visibility: Visibility,
-    #[schema(value_type = Object)]
-    pub result: Value,
-    /// A sentence for people.
-    pub message: String,
-    /// The turn that decided the result. Only `check`, `do` and `use_skill` have one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turn_id: Option<Uuid>,
 }
 
 /// The commands that the caller may give.

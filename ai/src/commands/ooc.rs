@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec, MessageSaid};
+use super::{
+    answer::MessageSaid,
+    spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec},
+};
 use base::error::Result;
 use world::rules::values::Words;
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
+use super::spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
 use base::error::{Error, Result};
 use world::{
     dice::rolls::RollReport,

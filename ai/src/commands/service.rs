@@ -2,13 +2,19 @@
 
 use uuid::Uuid;
 
-use super::{Command, CommandCx, CommandOutcome, deed, http::CommandView};
+use super::{
+    Command,
+    answer::CommandView,
+    deed,
+    spec::{CommandCx, CommandOutcome},
+};
 use crate::{
     state::Ai,
     tools::Work,
     turns::{
         rules::{
-            self, AsCommand, RulesJob,
+            self,
+            job::{AsCommand, RulesJob},
             settled::{Settled, keep},
         },
         running::Asker,

@@ -6,7 +6,7 @@ use entity::character;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
-use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
+use super::spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
 use base::error::Result;
 use edge::{
     caller::Scope,

@@ -4,7 +4,7 @@ use entity::character;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
+use super::spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
 use base::error::{Error, Result};
 use edge::{
     caller::Scope,

@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{AtOnce, CharacterMoved, CommandCx, CommandOutcome, CommandSpec};
+use super::{
+    answer::CharacterMoved,
+    spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec},
+};
 use base::error::{Code, Error, Result};
 use edge::http::validate;
 use world::{characters, encounters::stand, rules::values::Words};

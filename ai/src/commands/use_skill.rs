@@ -4,7 +4,11 @@ use rules::srd::Advantage;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{AtOnce, CommandCx, CommandOutcome, CommandSpec, SkillUsed, check::checked};
+use super::{
+    answer::SkillUsed,
+    check::checked,
+    spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec},
+};
 use base::error::{Error, Result};
 use world::rules::{
     cast::{Named, named_all},

@@ -4,7 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use edge::state::Edge;
 
-use super::hub::Hub;
+use super::{hub::Hub, question::Asked};
+
+/// How long a frontend may take to report its fights.
+const REFRESH_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Limits on frontends' connections.
 #[derive(Clone, Copy, Debug)]
@@ -31,5 +34,14 @@ impl Frontends {
     #[must_use]
     pub fn new(edge: Arc<Edge>, settings: FrontendSettings, instance: i64) -> Self {
         Self { edge, hub: Arc::default(), settings, instance }
+    }
+
+    /// How long a frontend may take to answer.
+    #[must_use]
+    pub fn patience(&self, asked: Asked) -> Duration {
+        match asked {
+            Asked::ExecuteRoll => self.settings.roll_timeout,
+            Asked::CombatStateRefresh => REFRESH_PATIENCE,
+        }
     }
 }

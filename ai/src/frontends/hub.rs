@@ -17,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    ask::{Answer, Waiting},
     outbox::{Close, Outbox},
+    question::Answer,
+    waiting::Waiting,
 };
 use base::{
     error::{Code, Error, Result},

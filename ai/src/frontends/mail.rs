@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use tokio::{sync::oneshot, time::timeout};
 use uuid::Uuid;
 
-use super::connected::Frontends;
 use super::{
-    ask::{Answer, Asked, Failure, Frontend},
+    connected::Frontends,
     hub::{Connection, Hub},
+    question::{Answer, Asked, Failure},
+    whereabouts::Frontend,
 };
 use base::{
     error::{Error, Result},
@@ -150,7 +151,7 @@ pub async fn ask(
     app.hub.used.cancel();
     put(app, actor, &Letter { id, session, to, kind: asked.as_str(), data }).await?;
     app.hub.mail.notify_one();
-    match timeout(asked.patience(app) + ON_THE_WAY, answer).await {
+    match timeout(app.patience(asked) + ON_THE_WAY, answer).await {
         Ok(answer) => Ok(answer.unwrap_or(Err(Failure::Gone))),
         Err(_) => Ok(Err(Failure::Silent)),
     }

@@ -1,7 +1,9 @@
 //! Frontends: the programs that people play with, each connected for one session.
 //!
 //! - [`frames`] defines the shape of frames, [`outbox`] queues what is to be sent.
-//! - [`hub`] knows the connections of this server; [`connected`] holds it with its limits. [`ask`] asks one of them, or one of another server through [`mail`].
+//! - [`hub`] knows the connections of this server; [`connected`] holds it with its limits.
+//! - [`question`] is what the server may ask and what comes of it, [`waiting`] the questions without an answer yet, [`whereabouts`] where a
+//!   session's frontend is. [`ask`] asks it on this server, or on another through [`mail`].
 //! - [`post`] fetches the mail. [`world_changes`] tells a frontend that somebody else changed its world state.
 //!
 //! `bridge` opens these connections and handles what comes over them. A session has one connection, the newest. A reply
@@ -15,8 +17,7 @@ pub mod hub;
 pub mod mail;
 pub mod outbox;
 pub mod post;
+pub mod question;
+pub mod waiting;
+pub mod whereabouts;
 pub mod world_changes;
-
-pub use ask::{Asked, Frontend, Heard, Question, before};
-pub use hub::Hub;
-pub use mail::prune;

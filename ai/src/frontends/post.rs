@@ -7,12 +7,12 @@ use sqlx::{Executor, postgres::PgListener};
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-use super::connected::Frontends;
 use super::{
-    ask::{Asked, Failure},
+    connected::Frontends,
     frames::Frame,
     mail::{self, CHANNEL, Mail, WORLD_STATE},
     outbox::Close,
+    question::{Asked, Failure},
 };
 use base::error::Result;
 use db::link::{CONNECT_LIMIT, silent};
@@ -124,7 +124,7 @@ fn deliver(app: &Arc<Frontends>, mail: Mail) {
     let app = app.clone();
     tokio::spawn(async move {
         let answer = match (found, asked) {
-            (Some(connection), Some(asked)) => connection.ask(asked, &mail.data, asked.patience(&app)).await,
+            (Some(connection), Some(asked)) => connection.ask(asked, &mail.data, app.patience(asked)).await,
             _ => Err(Failure::Gone),
         };
         if let Err(error) = mail::reply(&app, &mail, &answer).await {

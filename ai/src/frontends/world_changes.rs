@@ -2,8 +2,7 @@
 
 use entity::session::Role;
 
-use super::connected::Frontends;
-use super::{ask::Frontend, frames::Frame, mail};
+use super::{connected::Frontends, frames::Frame, mail, whereabouts::Frontend};
 use base::error::{Error, Result};
 use db::tenancy::Actor;
 use world::{playing::Playing, sessions::world_state::WorldState};

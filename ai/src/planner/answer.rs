@@ -9,7 +9,7 @@ use super::{
     Reason,
     gates::{Allowed, FailedPredicate, Refused},
 };
-use crate::commands::{Command, Visibility};
+use crate::commands::{Command, spec::Visibility};
 
 /// The most characters of a model's refusal.
 const REFUSAL_CHARS_MAX: usize = 200;

@@ -6,11 +6,11 @@ use serde_json::json;
 
 use super::{
     Missing,
-    act::Acting,
     gates::Allowed,
     memory::{Key, Scene},
     plan::{self, Plan},
     prompt,
+    turn::PlanTurn,
 };
 use crate::turns::{ask, talk::Talk, view::LlmCall};
 use base::metrics;
@@ -20,13 +20,13 @@ use llm::{ChatRequest, Completion};
 /// The most characters of a rationale in the log.
 const RATIONALE_CHARS_MAX: usize = 120;
 
-impl Acting<'_> {
+impl PlanTurn<'_> {
     /// The plan for the text, from the cache or from the model. If several ask for the same text at once, only one asks the model.
     pub(super) async fn plan(&mut self, allowed: Allowed) -> Result<Arc<Plan>, Missing> {
         let Scene { campaign, scene, player, .. } = *self.scene;
         let tenant = self.talk.caller.tenant_id();
-        let key = Key { tenant, campaign, scene, player, text: self.wanted.text.clone() };
-        let plans = &self.app.planner.plans;
+        let key = Key { tenant, campaign, scene, player, text: self.request.text.clone() };
+        let plans = &self.talk.app.planner.plans;
         let asked = Mutex::new(None);
         let plan = loop {
             if let Some(plan) = plans.get(&key).await {
@@ -62,7 +62,8 @@ impl Acting<'_> {
         let messages = prompt::messages(allowed, &self.words.0);
         let request = ChatRequest { prefix: &messages, ..ChatRequest::default() };
         let answer =
-            ask::ask_within(app, Task::Plan, choice, &request, &asker.cancel, self.app.settings.planner.timeout).await;
+            ask::ask_within(app, Task::Plan, choice, &request, &asker.cancel, self.talk.app.settings.planner.timeout)
+                .await;
         if asker.cancel.is_cancelled() {
             return Err(Missing::Abandoned);
         }

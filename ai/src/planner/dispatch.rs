@@ -2,18 +2,19 @@
 
 use super::{
     Reason,
-    act::Acting,
     answer::{ActView, Outcome, PlanView},
     gates::FailedPredicate,
     memory::Scene,
+    turn::PlanTurn,
 };
 use crate::{
     commands::{
-        self, Command, CommandCx, CommandOutcome, Visibility,
+        self, Command,
         service::{action_report, counted, report_after},
+        spec::{CommandCx, CommandOutcome, Visibility},
     },
     tools::{Rest, Work},
-    turns::rules::{self, Resolution, Teller, narrate, ruling::Ruling},
+    turns::rules::{self, job::Teller, narrate, resolution::Resolution, ruling::Ruling},
 };
 use base::error::{Code, Error, FieldError, Result};
 use db::{
@@ -28,7 +29,7 @@ fn is_gone(error: &Error) -> bool {
     error.code == Code::NotFound || error.errors.iter().any(refers)
 }
 
-impl Acting<'_> {
+impl PlanTurn<'_> {
     /// Carries out a command, and ends the turn with it.
     pub(super) async fn execute(
         &mut self,
@@ -43,7 +44,7 @@ impl Acting<'_> {
         };
         counted(command, "planner", done.is_ok());
         if done.is_ok() && self.scene.reports(command.name) {
-            let report = action_report(self.scene.player, command, &plan.args, &self.wanted.text);
+            let report = action_report(self.scene.player, command, &plan.args, &self.request.text);
             report_after(self.talk.app, self.talk.caller, self.scene.campaign, &report).await;
         }
         match done {
@@ -76,7 +77,7 @@ impl Acting<'_> {
             // Whether the turn is still this server's is only checked when it ends.
             let (turn, &Scene { campaign, player, scene, .. }) = (self.talk.id, &*self.scene);
             let name = self.scene.player_name.as_str();
-            let said = Some((turn, self.wanted.text.as_str()));
+            let said = Some((turn, self.request.text.as_str()));
             let work = Work::new(&app.pool, &actor, campaign, None);
             let cx = CommandCx { work: &work, caller, campaign, player, name, scene, turn: Some(turn), said };
             let done = match command.run(&cx, plan.args.clone()).await {
@@ -120,7 +121,7 @@ impl Acting<'_> {
             rules::acting(&tx, campaign, player, &deed).await?
         };
         // The player's own words say who is meant, not the model's version of them.
-        let action = &self.wanted.text;
+        let action = &self.request.text;
         let (judge, narrator) = (self.choose(Task::Classify)?, self.choose(Task::Narrate));
         self.talk.mode = judge.mode;
         let mut ruling = Ruling {

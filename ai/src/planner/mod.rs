@@ -1,8 +1,8 @@
 //! The planner turns a player's free text into exactly one allowed and validated command.
 //!
-//! - [`act`] handles a text from beginning to end: switches, length, rate limit, history, cache, model, gates, dispatch.
-//! - [`memory`] is what the server remembers. [`scene`] finds who acts and where, [`open`] begins the turn. [`ask`] gets the plan,
-//!   [`dispatch`] carries it out, [`answer`] is the answer, [`http`] the route.
+//! - [`act`] handles a text from beginning to end. [`scene`] finds who acts and where, from the server's [`memory`] or the database;
+//!   [`open`] begins the turn.
+//! - [`turn`] is its work: [`ask`] gets the plan, [`dispatch`] carries it out, [`answer`] is the answer. [`http`] has the route.
 //! - [`prompt`] is the text for the model; [`plan`] reads the reply; [`gates`] are the checks that a plan has to pass.
 //! - [`evaluate`] asks a model to plan sample sentences and counts how many plans are right.
 //!
@@ -23,6 +23,7 @@ pub mod plan;
 pub mod prompt;
 pub mod request;
 mod scene;
+mod turn;
 
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -12,15 +12,12 @@ use lru::LruCache;
 use uuid::Uuid;
 
 use super::{
-    assemble::{Alias, BasePrompt, PromptKey},
+    base_prompt::BasePrompt,
+    key::{Alias, PromptKey},
     lore::ScopeLore,
     scope::LoreScope,
+    weigh::Weigh,
 };
-
-/// The memory that a cached value needs.
-pub trait Weigh {
-    fn bytes(&self) -> usize;
-}
 
 struct Share<K, V> {
     entries: LruCache<K, Arc<V>>,

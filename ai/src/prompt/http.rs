@@ -6,7 +6,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    assemble::PromptRequest,
+    names::{PromptNames, PromptRequest},
     preview::{Preview, preview},
 };
 use crate::state::Ai;
@@ -45,8 +45,8 @@ async fn answer(
     let unnamed = || Error::invalid("/player_id", "required", "Name the player character.");
     let player = input.player_id.as_deref().ok_or_else(unnamed)?;
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
-    let (mode, models) = (input.reply_mode, &models);
-    let wanted = PromptRequest { campaign: &campaign, kind, entity: &entity, player, mode, models };
+    let names = PromptNames { campaign: &campaign, kind, entity: &entity, player };
+    let wanted = PromptRequest::new(&app.prompts, caller, names, input.reply_mode, &models);
     let work = async || Reply::ok(&preview(app, caller, &wanted, &input.action).await?);
     computed(app, caller, body.idempotency.as_ref(), work).await
 }

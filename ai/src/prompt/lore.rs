@@ -9,9 +9,9 @@ use uuid::Uuid;
 
 use super::{
     LoreDecision,
-    cache::Weigh,
     reason::{HeldBack, LoreReason},
     scope::LoreScope,
+    weigh::Weigh,
 };
 use base::{
     error::Result,

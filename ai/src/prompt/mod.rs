@@ -6,7 +6,9 @@
 //! - [`lore`] loads a scope's lore and finds keywords; [`scope`] says which scopes concern whom; [`wake`] adds lore to a turn.
 //! - [`cast`] is who takes part in a conversation.
 //! - [`macros`] fills in the macros of what people wrote; [`reminder`] puts what is to be read late into the conversation.
-//! - [`segment`] writes a section; [`assemble`] decides which must be written again; [`cache`] keeps them.
+//! - [`names`] turns the names in a request into ids, once; [`key`] is what a prompt is known by.
+//! - [`segment`] writes a section; [`base_prompt`] is all sections together. [`assemble`] decides what must be written again, and
+//!   `build` writes it; `heads` and [`fresh_lore`] say what is up to date, [`cache`] keeps it.
 //! - [`turn`] writes a turn's own message; [`transcript`] is the conversation so far; [`preview`] shows the whole prompt without calling a model.
 //!
 //! A cached section is used only if the version heads from which it was built match the database's. Heads are read before the data
@@ -14,13 +16,20 @@
 //! must not contain times, counters or anything in the order of a hash map.
 
 pub mod assemble;
+pub mod base_prompt;
+mod build;
 pub mod cache;
 pub mod cast;
 pub mod fence;
+pub mod fresh_lore;
+pub mod hash;
+mod heads;
 pub mod here;
 pub mod http;
+pub mod key;
 pub mod lore;
 pub mod macros;
+pub mod names;
 pub mod preview;
 pub mod reason;
 pub mod reminder;
@@ -29,6 +38,7 @@ pub mod segment;
 pub mod transcript;
 pub mod turn;
 pub mod wake;
+pub mod weigh;
 
 pub use reason::LoreReason;
 use serde::{Deserialize, Serialize};

@@ -9,9 +9,10 @@ use uuid::Uuid;
 
 use super::{
     LoreDecision, LoreReason,
-    assemble::{Assembled, PromptRequest, assemble},
+    assemble::{Assembled, assemble},
     cache::Prompts,
     lore::ScopeLore,
+    names::PromptRequest,
     reminder::reminders,
     scope::LoreScope,
     turn::{Cause, turn_text_apart},

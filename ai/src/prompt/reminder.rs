@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{cast::Cast, fence, macros::Macros, segment::short_hash};
+use super::{cast::Cast, fence, hash::short_hash, macros::Macros};
 use base::tokens;
 use llm::{Message, Role};
 

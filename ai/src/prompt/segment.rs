@@ -8,11 +8,12 @@ use super::{
     LoreDecision, LoreReason,
     cast::Cast,
     fence,
+    hash::short_hash,
     lore::{self, Knower, ScopeLore},
     macros::Macros,
 };
 use crate::tools::{self, paid};
-use base::{error::Result, hex::hex, stored::Columns, tokens};
+use base::{error::Result, stored::Columns, tokens};
 use db::tenancy::TenantTx;
 use llm::ReplyMode;
 use world::{
@@ -80,12 +81,6 @@ impl Segment {
     pub fn bytes(&self) -> usize {
         self.text.len() + self.heads.iter().map(|(k, _)| k.len() + 32).sum::<usize>() + self.lore.len() * 120 + 150
     }
-}
-
-/// The first 16 hexadecimal digits of a hash.
-#[must_use]
-pub fn short_hash(hash: &[u8]) -> String {
-    hex(hash.get(..8).unwrap_or(hash))
 }
 
 const RULES: &str = "\

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
-use super::{fence::of_conversation, segment::short_hash};
+use super::{fence::of_conversation, hash::short_hash};
 use base::{
     error::Result,
     stored::{self, Columns},

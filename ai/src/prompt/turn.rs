@@ -6,10 +6,11 @@ use std::{ops::Range, sync::Arc};
 use sha2::{Digest, Sha256};
 
 use super::{
-    assemble::BasePrompt,
+    base_prompt::BasePrompt,
     fence,
+    hash::short_hash,
     lore::Knower,
-    segment::{self, short_hash},
+    segment,
     transcript::Transcript,
     wake::{Entered, Things, wake},
 };

@@ -8,13 +8,12 @@ use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::work::TRIES_MAX;
 use crate::{
     prompt::turn::Cause,
     state::Ai,
     turns::{
+        answer,
         job::{Job, OnBusy, OnFailure, Reaction, Way},
-        runner,
         running::Asker,
         start::start,
         store::{self, Failure, Place},
@@ -35,6 +34,8 @@ use world::significance::{
     scores::Significance,
 };
 
+/// After this many attempts a reaction is dead.
+pub(super) const TRIES_MAX: i32 = 5;
 /// The most characters of one action, and of all together, in a prompt.
 const ACTION_CHARS: usize = 500;
 const ALL_CHARS: usize = 8000;
@@ -169,7 +170,7 @@ async fn attempt(app: &web::Data<Ai>, caller: &Caller, claimed: &Claimed) -> Res
         }),
     };
     let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
-        runner::react(&app, &caller, &job, &asker, place).await
+        answer::react(&app, &caller, &job, &asker, place).await
     };
     start(app, caller, true, run)?.ended().await.map(drop)
 }

@@ -1,6 +1,7 @@
 //! The worker that takes reactions from the queue. It runs on a thread of its own, so it delays no request. It wakes up
 //! when a notification arrives, when the next reaction or score is due, and at least every [`LOOK_EVERY`].
 
+use crate::{reactions::run::TRIES_MAX, state::Ai};
 use std::{
     cell::{Cell, RefCell},
     collections::HashSet,
@@ -24,7 +25,6 @@ use super::{
     replies,
     run::{self, Claimed},
 };
-use crate::state::Ai;
 use base::{
     error::{Error, Result},
     metrics,
@@ -57,8 +57,6 @@ const LOOK_WITHOUT_NEWS: Duration = Duration::from_secs(1);
 /// How often to test a connection on which nothing arrives, and how long the test may take.
 const QUIET_MAX: Duration = Duration::from_secs(30);
 const SIGN_LIMIT: Duration = Duration::from_secs(2);
-/// After this many attempts a reaction is dead.
-pub(super) const TRIES_MAX: i32 = 5;
 
 /// Starts the worker. It ends together with the runtime that calls this. `url` is the URL of the database.
 ///

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-use super::{ToolCx, plain::plain};
+use super::{plain::plain, spec::ToolCx};
 use base::{
     error::{Error, FieldError, Result},
     json,

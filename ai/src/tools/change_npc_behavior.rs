@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::BehaviorChanged, arguments::line};
+use super::{
+    answers::BehaviorChanged,
+    arguments::line,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::{Error, Result};
 use edge::limits::check_rows;
 use world::{

@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::StatsChanged};
+use super::{
+    answers::StatsChanged,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::{Error, Result};
 use world::{npcs::changes::set_stats, owners::domain::Domain};
 

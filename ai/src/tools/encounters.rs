@@ -8,7 +8,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::EncounterManaged, arguments};
+use super::{
+    answers::EncounterManaged,
+    arguments,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::{
     error::{Error, Result},
     stored::{self, Columns},

@@ -7,7 +7,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::ActorDetails};
+use super::{
+    answers::ActorDetails,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::{
     error::{Error, Result},
     fold::fold,

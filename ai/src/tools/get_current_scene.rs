@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::CurrentScene};
+use super::{
+    answers::CurrentScene,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::{Error, Result};
 use world::sessions::overview;
 

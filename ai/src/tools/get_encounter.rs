@@ -4,8 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ActorKind, Asking, ToolCx, ToolSpec, answers::FightsTold};
-use crate::frontends::{Asked, Heard, Question};
+use super::{
+    answers::FightsTold,
+    spec::{ActorKind, Asking, ToolCx, ToolSpec},
+};
+use crate::frontends::question::{Asked, Heard, Question};
 use base::error::Result;
 use world::sessions::combat;
 

@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    ActorKind, ToolCx, ToolSpec,
     answers::MessageHistory,
     shorten::{NOTE, RESULT_BYTES_MAX},
+    spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::error::{Error, Result};
 use edge::http::bounds::size;

@@ -5,7 +5,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::PartyTold};
+use super::{
+    answers::PartyTold,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::Result;
 use base::stored::{self, Columns};
 use world::sessions::service;

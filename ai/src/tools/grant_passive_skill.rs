@@ -5,7 +5,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::SkillGranted, arguments::line};
+use super::{
+    answers::SkillGranted,
+    arguments::line,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::{Error, Result};
 use world::{characters::service::grant_skill, owners::domain::Domain};
 

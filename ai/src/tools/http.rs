@@ -13,11 +13,12 @@ use uuid::Uuid;
 use world::playing;
 
 use super::{
-    ActorKind, Asking, Grant, REGISTRY, Tool, ToolCx, Work, paid,
+    Grant, REGISTRY, Tool, Work, paid,
     shorten::{ANSWER_BYTES_MAX, shorten},
+    spec::{ActorKind, Asking, ToolCx},
 };
 use crate::{
-    frontends::{self, Heard},
+    frontends::{self, question::Heard},
     state::Ai,
 };
 use base::{
@@ -254,7 +255,7 @@ async fn ask_first(
         let question = given.and_then(|given| tool.asks(&Asking { session: &session, has_dice }, &given));
         (session, question)
     };
-    Ok(First::Heard(frontends::before(&app.frontends, &caller.actor(), &session, question).await?))
+    Ok(First::Heard(frontends::ask::before(&app.frontends, &caller.actor(), &session, question).await?))
 }
 
 /// A caller who may not see secrets must not read them through a tool either.

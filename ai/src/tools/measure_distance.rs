@@ -5,7 +5,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Number, Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::DistanceTold};
+use super::{
+    answers::DistanceTold,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::{Error, Result};
 use world::sessions::{overview, world_state::Scene};
 

@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::MemoryMade, arguments::Memorize};
+use super::{
+    answers::MemoryMade,
+    arguments::Memorize,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::Result;
 use edge::limits::check_rows;
 use world::memory::service::{NewMemory, insert};

@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::BroadcastMade, arguments::Memorize};
+use super::{
+    answers::BroadcastMade,
+    arguments::Memorize,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::Result;
 use edge::limits::check_rows_more;
 use world::memory::service::{NewMemory, broadcast, dependents};

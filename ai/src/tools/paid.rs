@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{ActorKind, Tool, ToolCx};
+use super::{
+    Tool,
+    spec::{ActorKind, ToolCx},
+};
 use base::error::Result;
 use world::owners::influence::{self, Prices};
 

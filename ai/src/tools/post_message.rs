@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::PostsSent};
+use super::{
+    answers::PostsSent,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::{Error, Result};
 use world::{
     messages::service::{CONTENT_CHARS_MAX, NewMessage},

@@ -10,8 +10,11 @@ use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{ANYONE, ActorKind, Asking, Earlier, ToolCx, ToolSpec};
-use crate::frontends::{Asked, Heard, Question};
+use super::{
+    Earlier,
+    spec::{ANYONE, ActorKind, Asking, ToolCx, ToolSpec},
+};
+use crate::frontends::question::{Asked, Heard, Question};
 use base::{
     error::{Code, Error, Result},
     metrics,

@@ -6,7 +6,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::LoreFound};
+use super::{
+    answers::LoreFound,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::{
     error::{Error, Result},
     search::Query,

@@ -6,7 +6,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::MessageSent, arguments::text};
+use super::{
+    answers::MessageSent,
+    arguments::text,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::{Error, Result};
 use edge::limits::check_rows;
 use world::{

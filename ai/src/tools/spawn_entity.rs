@@ -5,7 +5,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{ActorKind, ToolCx, ToolSpec, answers::EntitiesSpawned, arguments::line};
+use super::{
+    answers::EntitiesSpawned,
+    arguments::line,
+    spec::{ActorKind, ToolCx, ToolSpec},
+};
 use base::error::{Error, Result};
 use edge::limits::check_rows_more;
 use world::{

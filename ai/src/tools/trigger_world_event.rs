@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    ActorKind, ToolCx, ToolSpec,
     answers::EventTriggered,
     arguments::{line, text},
+    spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::error::Result;
 use edge::limits::check_rows;

@@ -4,12 +4,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-use super::{
-    runner::millis,
-    view::{LlmCall, Tried},
-};
+use super::view::{LlmCall, Tried};
 use crate::state::Ai;
 use base::{
+    clock::millis,
     error::{Code, Error, Result},
     metrics,
 };

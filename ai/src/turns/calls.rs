@@ -14,11 +14,15 @@ use super::{
     view::{CallError, CallStatus, ToolCall},
 };
 use crate::{
-    frontends::{Frontend, Heard, Question},
+    frontends::{
+        question::{Heard, Question},
+        whereabouts::Frontend,
+    },
     state::Ai,
     tools::{
-        self, ActorKind, Asking, Earlier, Effects, Grant, Hand, Hold, Tool, ToolCx, Work, paid,
+        self, Earlier, Effects, Grant, Hand, Hold, Tool, Work, paid,
         shorten::{ARGUMENTS_BYTES_KEPT, Allowance, shorten},
+        spec::{ActorKind, Asking, ToolCx},
     },
 };
 use base::{

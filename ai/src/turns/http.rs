@@ -8,8 +8,9 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
+    answer,
     job::{Job, OnBusy, OnFailure, Way},
-    runner,
+    kind::TurnKind,
     running::Asker,
     start::{TurnStarted, Wish, respond},
     trace::{self, TurnRecord},
@@ -152,7 +153,7 @@ async fn run(
     let wish = Wish::of(request, stream);
     let (campaign, key) = (job.campaign.clone(), job.key.clone());
     let run =
-        async move |app: web::Data<Ai>, caller: Caller, asker: Asker| runner::run(&app, &caller, &job, &asker).await;
+        async move |app: web::Data<Ai>, caller: Caller, asker: Asker| answer::run(&app, &caller, &job, &asker).await;
     respond(app, caller, &campaign, wish, key, run).await
 }
 
@@ -238,30 +239,7 @@ pub struct TurnFilter {
     #[param(inline)]
     status: Option<Status>,
     #[param(inline)]
-    kind: Option<Kind>,
-}
-
-/// The kind of turn.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Npc,
-    Owner,
-    Gm,
-    Rules,
-    Planner,
-}
-
-impl Kind {
-    fn as_str(self) -> &'static str {
-        match self {
-            Kind::Npc => "npc",
-            Kind::Owner => "owner",
-            Kind::Gm => "gm",
-            Kind::Rules => "rules",
-            Kind::Planner => "planner",
-        }
-    }
+    kind: Option<TurnKind>,
 }
 
 /// Lists the campaign's turns. `q` searches the actions, and requires the scope `gm`.
@@ -307,7 +285,7 @@ pub async fn list(
         .bind(entity)
         .bind(player)
         .bind(page.filter.status.map(Status::as_str))
-        .bind(page.filter.kind.map(Kind::as_str))
+        .bind(page.filter.kind.map(TurnKind::as_str))
         .bind(page.updated_since)
         .bind(page.q.as_deref().map(pattern))
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))

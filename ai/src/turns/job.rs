@@ -4,8 +4,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::again::Again;
-use crate::prompt::turn::Cause;
+use crate::{prompt::turn::Cause, tools::Earlier};
 use edge::http::idempotency::IdempotencyKey;
 use entity::kind::EntityKind;
 use llm::ReplyMode;
@@ -104,6 +103,24 @@ impl Way {
     pub fn continues(&self) -> bool {
         matches!(self, Way::Continuation) || self.again().is_some_and(|again| again.continues)
     }
+}
+
+/// Another attempt at an answer.
+#[derive(Clone, Debug)]
+pub struct Again {
+    /// The new turn's id.
+    pub id: Uuid,
+    /// The turn that is set aside for it.
+    pub of: Uuid,
+    /// The first of the alternatives.
+    pub parent: Uuid,
+    /// The profile that answers, if it is not the usual one.
+    pub model: Option<String>,
+    pub hint: Option<String>,
+    /// What was rolled before.
+    pub earlier: Earlier,
+    /// Whether the answer went on from the one before it.
+    pub continues: bool,
 }
 
 /// A turn in which an entity reacts by itself. What it says waits for the player as a reply.

@@ -9,11 +9,10 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
-    ask,
+    answer, ask,
     clean::{Cleaner, Removed},
-    gm,
+    gm::{self, job::GmJob},
     job::{Job, OnBusy, OnFailure, Way},
-    runner,
     running::Asker,
     start,
     store::{UsedBy, used},
@@ -21,8 +20,10 @@ use super::{
 };
 use crate::{
     prompt::{
-        assemble::{PromptRequest, assemble, task_of},
+        assemble::assemble,
         cache::Prompts,
+        key::task_of,
+        names::{PromptNames, PromptRequest},
         preview::{Preview, preview_in},
         scope,
     },
@@ -59,7 +60,7 @@ const CACHE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Whose prompt to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum PromptSubject {
     /// An NPC or owner, for a player.
     Entity { kind: EntityKind, entity: String, player: String },
     /// A session's AI.
@@ -70,7 +71,7 @@ pub enum Subject {
 pub struct Question<'a> {
     /// By slug or id.
     pub campaign: &'a str,
-    pub subject: &'a Subject,
+    pub subject: &'a PromptSubject,
     pub action: &'a str,
     /// None if the chosen model decides.
     pub mode: Option<ReplyMode>,
@@ -98,14 +99,16 @@ async fn look_in(
 ) -> Result<Preview> {
     let Question { campaign, action, mode, .. } = *question;
     match question.subject {
-        Subject::Entity { kind, entity, player } => {
-            let wanted = PromptRequest { campaign, kind: *kind, entity, player, mode, models };
+        PromptSubject::Entity { kind, entity, player } => {
+            let names = PromptNames { campaign, kind: *kind, entity, player };
+            let wanted = PromptRequest::new(prompts, caller, names, mode, models);
             preview_in(prompts, tx, caller, &wanted, action).await
         }
-        Subject::Session(id) => {
+        PromptSubject::Session(id) => {
             let campaign = campaign_id(tx, caller, &Ref::parse(campaign)).await?;
-            let look = gm::Look { campaign, session: *id, role: None, mode, models, instruction: Some(action) };
-            gm::preview_in(prompts, tables, tx, &look).await
+            let look =
+                gm::preview::Look { campaign, session: *id, role: None, mode, models, instruction: Some(action) };
+            gm::preview::preview_in(prompts, tables, tx, &look).await
         }
     }
 }
@@ -361,15 +364,16 @@ impl Ready {
         let preview = look_in((&app.prompts, Some(&app.session_prompts)), &tx, caller, models, question).await?;
         // The definitions of tools are not part of the text. They belong to the base prompt.
         let (task, usual, mode, tools, cleaner) = match question.subject {
-            Subject::Entity { kind, entity, player } => {
+            PromptSubject::Entity { kind, entity, player } => {
                 let Question { campaign, mode, .. } = *question;
-                let wanted = PromptRequest { campaign, kind: *kind, entity, player, mode, models };
+                let names = PromptNames { campaign, kind: *kind, entity, player };
+                let wanted = PromptRequest::new(&app.prompts, caller, names, mode, models);
                 let base = assemble(&app.prompts, &tx, caller, &wanted).await?.base;
                 let cast = &base.cast;
                 let cleaner = Cleaner::of(&cast.settings, &cast.entity.name, &cast.player.name);
                 (task_of(*kind), base.choose(models), base.key.mode, base.tools.clone(), cleaner)
             }
-            Subject::Session(_) => {
+            PromptSubject::Session(_) => {
                 let row = sqlx::query("SELECT settings FROM campaign WHERE tenant_id = $1 AND id = $2")
                     .bind(tx.tenant())
                     .bind(campaign)
@@ -453,7 +457,7 @@ pub async fn take(app: &web::Data<Ai>, caller: &Caller, question: &Question<'_>)
     let mode = question.mode;
     let (campaign, action) = (question.campaign.to_owned(), question.action.to_owned());
     let started = match question.subject.clone() {
-        Subject::Entity { kind, entity, player } => {
+        PromptSubject::Entity { kind, entity, player } => {
             let job = Job {
                 campaign,
                 kind,
@@ -469,11 +473,11 @@ pub async fn take(app: &web::Data<Ai>, caller: &Caller, question: &Question<'_>)
                 way: Way::Answer,
             };
             start::start(app, caller, true, async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
-                runner::run(&app, &caller, &job, &asker).await
+                answer::run(&app, &caller, &job, &asker).await
             })?
         }
-        Subject::Session(id) => {
-            let job = gm::GmJob {
+        PromptSubject::Session(id) => {
+            let job = GmJob {
                 campaign,
                 session: id,
                 instruction: Some(action).filter(|a| !a.trim().is_empty()),
@@ -505,7 +509,7 @@ pub async fn take(app: &web::Data<Ai>, caller: &Caller, question: &Question<'_>)
 ///
 /// # Errors
 /// `not_found`.
-pub async fn of_turn(tx: &TenantTx, campaign: Uuid, turn: Uuid) -> Result<Option<(Subject, String)>> {
+pub async fn of_turn(tx: &TenantTx, campaign: Uuid, turn: Uuid) -> Result<Option<(PromptSubject, String)>> {
     let row = sqlx::query(
         "SELECT kind, entity_id, player_id, action FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3",
     )
@@ -519,12 +523,12 @@ pub async fn of_turn(tx: &TenantTx, campaign: Uuid, turn: Uuid) -> Result<Option
     let action = row.read::<Option<String>>("action")?.unwrap_or_default();
     let subject = match (row.read::<&str>("kind")?, entity, player) {
         ("npc", Some(entity), Some(player)) => {
-            Subject::Entity { kind: EntityKind::Npc, entity: entity.to_string(), player: player.to_string() }
+            PromptSubject::Entity { kind: EntityKind::Npc, entity: entity.to_string(), player: player.to_string() }
         }
         ("owner", Some(entity), Some(player)) => {
-            Subject::Entity { kind: EntityKind::Owner, entity: entity.to_string(), player: player.to_string() }
+            PromptSubject::Entity { kind: EntityKind::Owner, entity: entity.to_string(), player: player.to_string() }
         }
-        ("gm", Some(session), _) => Subject::Session(session),
+        ("gm", Some(session), _) => PromptSubject::Session(session),
         _ => return Ok(None),
     };
     Ok(Some((subject, action)))

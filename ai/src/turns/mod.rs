@@ -1,14 +1,15 @@
 //! AI turns: load, assemble, model, tools, model …, commit, record.
 //!
-//! - [`gm`] is the turn of a session's AI; [`rules`] is the turn in which the rules decide an action. A planner's turn is in
-//!   `planner`.
-//! - [`job`] is a request, [`view`] a turn as clients see it, [`trace`] a stored one, and [`list`] the list of them.
+//! - [`answer`] is the turn of an NPC or owner, [`gm`] that of a session's AI; in the turn of [`rules`] the rules decide an action. A
+//!   planner's turn is in `planner`.
+//! - `frame` runs a turn of any kind from beginning to end, with what is in `cx`. `place` lets turns wait for each other.
+//! - [`job`] is a request, [`subject`] what a turn is about, [`kind`] its kind, [`view`] a turn as clients see it, `record` what is kept of it, [`trace`] a
+//!   stored one, and [`list`] the list of them.
 //! - [`http`] has the routes. [`start`] runs a turn in a task of its own and answers as the client asked.
 //! - [`live`] is the log of a turn's events, [`events`] streams them, [`elsewhere`] watches turns of other servers.
-//! - [`running`] knows the turns of this process, [`place`] lets turns wait for each other, [`steady`] says whether this process may
-//!   declare others dead.
-//! - [`runner`] runs a turn from beginning to end; [`talk`] is its part with the model, and [`ask`] one question to it; [`calls`] runs
-//!   a batch of tool calls; [`clean`] cleans what the model says.
+//! - [`running`] knows the turns of this process, [`steady`] says whether this process may declare others dead.
+//! - [`talk`] is a turn's conversation with the model, and [`ask`] one question to it; [`calls`] runs a batch of tool calls; [`clean`]
+//!   cleans what the model says.
 //! - [`lab`] shows a prompt and tries it, without a turn.
 //! - [`again`] tries answers again, chooses among attempts, and corrects narratives.
 //! - [`words`] decides who may read what of a turn.
@@ -19,24 +20,29 @@
 //! (`ops::maintenance`) reverts orphaned turns.
 
 pub mod again;
+pub mod answer;
 pub(crate) mod ask;
 mod calls;
 pub mod clean;
+pub(crate) mod cx;
 pub mod elsewhere;
 pub mod events;
+pub(crate) mod frame;
 pub mod gm;
 pub mod http;
 pub mod job;
+pub mod kind;
 pub mod lab;
 pub mod list;
 mod live;
-mod place;
+pub(crate) mod place;
+pub(crate) mod record;
 pub mod rules;
-pub mod runner;
 pub mod running;
 pub mod start;
 mod steady;
 pub mod store;
+pub mod subject;
 pub(crate) mod talk;
 pub mod trace;
 pub mod undo;

@@ -8,210 +8,214 @@
 use std::time::Duration;
 
 use tokio::{
-    sync::watch,
+    sync::{OwnedMutexGuard, watch},
     time::{Instant, sleep_until, timeout_at},
 };
 use uuid::Uuid;
 
 use super::{
-    gm,
-    job::OnBusy,
-    running::{Asker, Spot},
-    store::{self, Failure, Place},
+    cx::Cx,
+    kind::TurnKind,
+    running::{Asker, Occupied, Queue, Spot, Waits},
+    store::{self, ENTITY_BUSY, Failure, Place, SESSION_BUSY},
     view::Status,
 };
-use crate::state::Ai;
 use base::{
     error::{Code, Error, Result},
     metrics,
 };
 use db::pool::{Need, with_need};
-use edge::{admission, caller::Caller, http::Reply};
+use edge::admission;
 
 /// How long a turn waits for the one before it.
 const WAIT: Duration = Duration::from_secs(60);
 /// The shortest time between two attempts, however often the place is reported free.
 const PAUSE: Duration = Duration::from_millis(25);
-const ENTITY_BUSY: &str = "This entity is already answering this player.";
-const SESSION_BUSY: &str = "This session is already having a turn.";
 
-/// The result of an attempt to take a place.
-pub enum Attempted {
-    /// The turn ran to its end, or had run before.
-    Done(Reply),
-    /// The turn waits under this id, as requested.
-    Waits(Uuid),
-}
-
-/// The kind of turn, and whether it should wait.
-pub struct PlaceRequest {
-    pub kind: &'static str,
-    /// The turn's place, if it is known without a statement.
-    pub known: Option<Spot>,
-    pub on_busy: OnBusy,
-    /// Whether the same request may have been made before.
-    pub has_key: bool,
-}
-
-/// Runs a turn as soon as its place is free. With `OnBusy::Reject` it runs at once or not at all. `spot` finds the place of a turn
-/// that waits.
-///
-/// # Errors
-/// `turn_in_progress`; the errors of `attempt` and `spot`.
-pub async fn in_place(
-    app: &Ai,
-    caller: &Caller,
-    wanted: PlaceRequest,
-    asker: &Asker,
-    spot: impl AsyncFn() -> Result<Spot>,
-    attempt: impl AsyncFn(Place) -> Result<Attempted>,
-) -> Result<Reply> {
-    match wanted.on_busy {
-        OnBusy::Reject => {
-            let occupied = wanted.known.map(|spot| app.running.occupy(spot));
-            // For a repeated request, the database may have an answer.
-            if matches!(occupied, Some(None)) && !wanted.has_key {
-                let what = if wanted.kind == gm::KIND { SESSION_BUSY } else { ENTITY_BUSY };
-                return Err(Error::new(Code::TurnInProgress, what));
-            }
-            attempt_with_retry(app, caller.tenant_id(), Place::Free, &attempt).await
-        }
-        OnBusy::Queue => {
-            let waiting = Waiting { app, caller, asker, wanted, until: Instant::now() + WAIT };
-            waiting.run(spot().await?, &attempt).await
-        }
-    }
-}
-
-/// Tries once, and once more if the place was held by an orphaned turn that could be reverted in one step.
-pub(super) async fn attempt_with_retry(
-    app: &Ai,
-    tenant: Uuid,
+/// A permit says how a turn opens, and waits while its place is taken. The turn keeps it until it ends.
+pub(crate) struct Permit<'a> {
+    cx: &'a Cx<'a>,
+    kind: TurnKind,
     place: Place,
-    attempt: &impl AsyncFn(Place) -> Result<Attempted>,
-) -> Result<Reply> {
-    let attempted = match attempt(place).await {
-        Err(e) if matches!(e.code, Code::TurnInProgress | Code::IdempotencyInFlight) => {
-            if !store::freed(&app.pool, &app.running, tenant, &e).await {
-                return Err(e);
-            }
-            attempt(place).await
-        }
-        result => result,
-    };
-    match attempted? {
-        Attempted::Done(reply) => Ok(reply),
-        Attempted::Waits(_) => Err(Error::internal("a turn waits that was to run")),
-    }
+    /// Whether this permit has tried to free the place from an orphaned turn since it last waited.
+    has_freed: bool,
+    _occupied: Option<Occupied<'a>>,
+    line: Option<Line<'a>>,
 }
 
-/// A turn that waits if necessary.
-struct Waiting<'a> {
-    app: &'a Ai,
-    caller: &'a Caller,
-    asker: &'a Asker,
-    wanted: PlaceRequest,
+/// A turn's position among those that wait for a place.
+struct Line<'a> {
     until: Instant,
+    /// When the turn came, or last stopped waiting.
+    since: Instant,
+    /// Those before it. None once it is the first.
+    behind: Option<Queue>,
+    first: Option<OwnedMutexGuard<()>>,
+    /// Watches the place from the beginning: a turn that ends during an attempt no longer blocks the place afterwards.
+    news: watch::Receiver<()>,
+    /// The turn's row, if it has one.
+    row: Option<(Uuid, Waits<'a>)>,
 }
 
-impl Waiting<'_> {
-    async fn run(&self, spot: Spot, attempt: &impl AsyncFn(Place) -> Result<Attempted>) -> Result<Reply> {
-        let queue = self.app.running.queue(spot);
-        // Watch the place from now on: a turn that ends during an attempt no longer blocks the place afterwards.
-        let mut news = self.app.running.place(spot);
-        let first = queue.try_lock().ok();
-        if first.is_some() {
-            match attempt_with_retry(self.app, self.caller.tenant_id(), Place::Free, attempt).await {
-                Err(e) if e.code == Code::TurnInProgress => {}
-                result => return result,
-            }
-        }
-        // A client that waits for the whole answer needs no row.
-        let row = match &self.asker.live {
-            Some(_) => match attempt(Place::Queue).await? {
-                Attempted::Done(reply) => return Ok(reply),
-                Attempted::Waits(turn) => {
-                    Some((turn, self.app.running.wait(turn, self.asker, self.caller.tenant_id())))
-                }
-            },
-            None => None,
-        };
-        let turn = row.as_ref().map(|(turn, _)| *turn);
-        // A request that waits for another turn does no work meanwhile.
-        admission::step_out();
-        let begun = async {
-            // The first in the queue waits for news of the place. The others try as soon as the one before them is done.
-            let _first = match first {
-                Some(first) => {
-                    self.patiently(news.changed()).await?.map_err(Error::internal)?;
-                    first
-                }
-                None => self.patiently(queue.lock()).await?,
-            };
-            self.in_turn(turn.map_or(Place::Free, Place::Queued), &mut news, attempt).await
-        };
-        let result = begun.await;
-        if let (Some(turn), Err(error)) = (turn, &result) {
-            self.gave_up(turn, error).await;
-        }
-        result
+impl<'a> Permit<'a> {
+    /// The permit of a turn that opens now or not at all. The database decides.
+    pub fn at_once(cx: &'a Cx<'a>, kind: TurnKind, place: Place) -> Self {
+        Self { cx, kind, place, has_freed: false, _occupied: None, line: None }
     }
 
-    /// Runs as soon as the place is free.
-    async fn in_turn(
-        &self,
-        place: Place,
-        news: &mut watch::Receiver<()>,
-        attempt: &impl AsyncFn(Place) -> Result<Attempted>,
-    ) -> Result<Reply> {
-        loop {
-            news.mark_unchanged();
-            let next = Instant::now() + PAUSE;
-            match attempt_with_retry(self.app, self.caller.tenant_id(), place, attempt).await {
-                Err(e) if e.code == Code::TurnInProgress && Instant::now() < self.until => {
-                    self.patiently(news.changed()).await?.map_err(Error::internal)?;
-                    self.patiently(sleep_until(next)).await?;
-                }
-                result => return result,
+    /// The same, but rejects a turn whose place is known to be taken on this server. `may_replay` tells whether the same request may
+    /// have been made before: then the database may have an answer.
+    ///
+    /// # Errors
+    /// `turn_in_progress`.
+    pub fn unless_busy(cx: &'a Cx<'a>, kind: TurnKind, spot: Option<Spot>, may_replay: bool) -> Result<Self> {
+        let occupied = spot.map(|spot| cx.app.running.occupy(spot));
+        if matches!(occupied, Some(None)) && !may_replay {
+            let what = if spot.is_some_and(Spot::is_session) { SESSION_BUSY } else { ENTITY_BUSY };
+            return Err(Error::new(Code::TurnInProgress, what));
+        }
+        Ok(Self { _occupied: occupied.flatten(), ..Self::at_once(cx, kind, Place::Free) })
+    }
+
+    /// The permit of a turn that waits for its place behind those that wait already.
+    ///
+    /// # Errors
+    /// `turn_in_progress` if the turns before it do not end in time, `conflict` if the turn is cancelled meanwhile.
+    pub async fn in_line(cx: &'a Cx<'a>, kind: TurnKind, spot: Spot) -> Result<Self> {
+        let (queue, news) = (cx.app.running.queue(spot), cx.app.running.place(spot));
+        let now = Instant::now();
+        let first = queue.clone().try_lock_owned().ok();
+        let is_first = first.is_some();
+        let behind = (!is_first).then_some(queue);
+        let line = Line { until: now + WAIT, since: now, behind, first, news, row: None };
+        let mut permit = Self { line: Some(line), ..Self::at_once(cx, kind, Place::Free) };
+        if !is_first {
+            permit.take_a_row_or_wait().await?;
+        }
+        Ok(permit)
+    }
+
+    /// How to open the turn now.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Takes the error of an attempt to open the turn. Returns when it is worth trying again.
+    ///
+    /// # Errors
+    /// `error`, if it is not; as for [`Self::in_line`].
+    pub async fn again(&mut self, error: Error) -> Result<()> {
+        let next = self.after(error).await;
+        self.or_close(next).await
+    }
+
+    /// The turn has a row now, under this id. Returns when it is worth trying again.
+    ///
+    /// # Errors
+    /// As for [`Self::in_line`].
+    pub async fn has_row(&mut self, turn: Uuid) -> Result<()> {
+        let Cx { app, caller, asker, .. } = self.cx;
+        let line = self.line.as_mut().ok_or_else(|| Error::internal("a turn waits that was to run"))?;
+        line.row = Some((turn, app.running.wait(turn, asker, caller.tenant_id())));
+        self.place = Place::Queued(turn);
+        let next = self.wait().await;
+        self.or_close(next).await
+    }
+
+    async fn after(&mut self, error: Error) -> Result<()> {
+        let Cx { app, caller, .. } = self.cx;
+        // The place may be held by an orphaned turn that can be reverted in one step.
+        let is_taken = matches!(error.code, Code::TurnInProgress | Code::IdempotencyInFlight);
+        if is_taken && !self.has_freed {
+            self.has_freed = true;
+            if store::freed(&app.pool, &app.running, caller.tenant_id(), &error).await {
+                return Ok(());
             }
+        }
+        let may_wait = self.line.as_ref().is_some_and(|line| Instant::now() < line.until);
+        if error.code != Code::TurnInProgress || !may_wait {
+            return Err(error);
+        }
+        self.take_a_row_or_wait().await
+    }
+
+    /// If somebody listens, the turn gets a row before it waits. A client that waits for the whole answer needs none.
+    async fn take_a_row_or_wait(&mut self) -> Result<()> {
+        if self.place == Place::Free && self.cx.asker.live.is_some() {
+            self.place = Place::Queue;
+            return Ok(());
+        }
+        self.wait().await
+    }
+
+    async fn wait(&mut self) -> Result<()> {
+        self.has_freed = false;
+        match &mut self.line {
+            Some(line) => line.advance(self.cx.asker).await,
+            None => Ok(()),
         }
     }
 
-    /// Waits for something, at most as long as a turn may wait, unless the turn is cancelled.
-    async fn patiently<T>(&self, awaited: impl Future<Output = T>) -> Result<T> {
-        tokio::select! {
-            () = self.asker.cancel.cancelled() => Err(cancelled()),
-            done = timeout_at(self.until, awaited) => {
-                done.map_err(|_| Error::new(Code::TurnInProgress, "The turns before this one did not end in time."))
+    /// If the turn waited in vain, ends its row.
+    async fn or_close(&mut self, next: Result<()>) -> Result<()> {
+        if let (Err(error), Some(line)) = (&next, &mut self.line) {
+            // The next in line need not wait for this.
+            (line.behind, line.first) = (None, None);
+            if let Some((turn, _)) = line.row {
+                self.close(turn, error).await;
             }
         }
+        next
     }
 
-    /// Ends a turn that waited in vain. A turn that ran has ended already.
-    async fn gave_up(&self, turn: Uuid, error: &Error) {
-        let pool = &self.app.pool;
-        let cancelled = self.asker.cancel.is_cancelled()
-            || store::cancel_requested(pool, self.caller.tenant_id(), turn).await.unwrap_or(false);
-        let status = if cancelled { Status::Cancelled } else { Status::Failed };
+    async fn close(&self, turn: Uuid, error: &Error) {
+        let Cx { app, caller, asker, .. } = self.cx;
+        let is_cancelled = asker.cancel.is_cancelled()
+            || store::cancel_requested(&app.pool, caller.tenant_id(), turn).await.unwrap_or(false);
+        let status = if is_cancelled { Status::Cancelled } else { Status::Failed };
         let failure = Failure {
             status,
-            code: if cancelled { "cancelled" } else { error.code.as_str() },
+            code: if is_cancelled { "cancelled" } else { error.code.as_str() },
             message: &error.detail,
             record: None,
             calls: &[],
         };
-        let actor = self.caller.actor();
-        let failed = store::fail(pool, &actor, turn, self.app.running.instance, &failure);
-        match with_need(Need::End, failed).await {
+        let actor = caller.actor();
+        match with_need(Need::End, store::fail(&app.pool, &actor, turn, app.running.instance, &failure)).await {
             Ok(false) => {}
-            Ok(true) => metrics::TURNS.with_label_values(&[self.wanted.kind, status.as_str()]).inc(),
+            Ok(true) => metrics::TURNS.with_label_values(&[self.kind.as_str(), status.as_str()]).inc(),
             Err(error) => {
-                tracing::error!(turn_id = %turn, %error, "could not close a turn that waited; the sweeper will")
+                tracing::error!(turn_id = %turn, %error, "could not close a turn that waited; the sweeper will");
             }
         }
     }
 }
 
-fn cancelled() -> Error {
-    Error::new(Code::Conflict, "The turn was cancelled while it waited.")
+impl Line<'_> {
+    /// Waits until the turn may try again. The first in line waits for news of the place. The others try as soon as the one before them
+    /// is done.
+    async fn advance(&mut self, asker: &Asker) -> Result<()> {
+        // A request that waits for another turn does no work meanwhile.
+        admission::step_out();
+        match self.behind.take() {
+            Some(queue) => self.first = Some(patiently(asker, self.until, queue.lock_owned()).await?),
+            None => {
+                patiently(asker, self.until, self.news.changed()).await?.map_err(Error::internal)?;
+                patiently(asker, self.until, sleep_until(self.since + PAUSE)).await?;
+            }
+        }
+        self.news.mark_unchanged();
+        self.since = Instant::now();
+        Ok(())
+    }
+}
+
+/// Waits for something, at most as long as a turn may wait, unless the turn is cancelled.
+async fn patiently<T>(asker: &Asker, until: Instant, awaited: impl Future<Output = T>) -> Result<T> {
+    tokio::select! {
+        () = asker.cancel.cancelled() => Err(Error::new(Code::Conflict, "The turn was cancelled while it waited.")),
+        done = timeout_at(until, awaited) => {
+            done.map_err(|_| Error::new(Code::TurnInProgress, "The turns before this one did not end in time."))
+        }
+    }
 }

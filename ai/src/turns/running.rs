@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{live::Live, steady::Steady};
+use super::{live::Live, steady::Steady, subject::Subject};
 use base::watched::Watched;
 use db::pool;
 use edge::{admission, limits::Counted};
@@ -22,6 +22,20 @@ pub struct Spot {
     pub entity: Uuid,
     /// The nil id, for a session's turn.
     pub player: Uuid,
+}
+
+impl Spot {
+    /// The place of a turn.
+    #[must_use]
+    pub fn of(tenant: Uuid, subject: &Subject) -> Self {
+        Self { tenant, entity: subject.entity, player: subject.player.unwrap_or_default() }
+    }
+
+    /// Whether it is a session's place.
+    #[must_use]
+    pub fn is_session(self) -> bool {
+        self.player.is_nil()
+    }
 }
 
 /// A turn, with its tenant.

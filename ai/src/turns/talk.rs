@@ -2,8 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use serde_json::value::{RawValue, to_raw_value};
-use time::OffsetDateTime;
+use serde_json::{Value, json, value::RawValue};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -11,29 +10,30 @@ use super::{
     ask,
     calls::{self, Hands},
     clean::{Cleaner, Removed},
+    cx::{Cx, Start},
     live::Speech,
-    runner::{answer_calls, millis},
     running::Asker,
-    store::{self, Failure},
-    view::{CallStatus, LlmCall, PromptView, Status, Timings, ToolCall, Trace, TurnView, created_at},
+    store::{self, Ended, NewTurn},
+    subject::Subject,
+    view::{CallStatus, LlmCall, Status, Timings, ToolCall, Trace, TurnView},
 };
 use crate::{
+    prompt::fence,
     state::Ai,
-    tools::{self, shorten::shorten},
+    tools::{self, Rest},
 };
 use base::{
+    clock::millis,
     error::{Code, Error, Result},
     metrics,
 };
-use db::tenancy::Origin;
-use edge::{caller::Caller, http::Reply, models::Choice, tenants::tasks::Task};
-use llm::{ChatRequest, Completion, Ending, Message, ReplyMode, Usage, reply};
+use db::tenancy::{Actor, Origin};
+use edge::{caller::Caller, http::idempotency::IdempotencyKey, models::Choice, tenants::tasks::Task};
+use llm::{ChatRequest, Completion, Ending, Message, ReplyMode, Role, Usage, reply};
+use world::messages::service::NewMessage;
 
 /// The most bytes of everything that a model says in one turn.
 const NARRATIVES_BYTES_MAX: usize = 256 * 1024;
-/// The most bytes of a turn's answer, and of its trace. Its record has no more than both.
-const VIEW_BYTES_MAX: usize = 1024 * 1024;
-const TRACE_BYTES_MAX: usize = 1024 * 1024;
 /// The most removals from its texts that a turn's trace lists.
 const REMOVED_MAX: usize = 50;
 /// How often a turn's events are saved while the model writes.
@@ -43,6 +43,7 @@ const SAVE_EVERY: Duration = Duration::from_millis(250);
 pub struct Talk<'a> {
     pub app: &'a Ai,
     pub caller: &'a Caller,
+    pub subject: Subject,
     /// What the model is asked for.
     pub task: Task,
     /// The model that answers.
@@ -52,7 +53,6 @@ pub struct Talk<'a> {
     /// The turn's id.
     pub id: Uuid,
     steps_max: u32,
-    pub created_at: OffsetDateTime,
     pub started: Instant,
     in_model: Duration,
     pub model: String,
@@ -77,26 +77,25 @@ pub struct Question<'p> {
 
 impl<'a> Talk<'a> {
     /// A conversation that has not begun.
-    pub fn new(
-        app: &'a Ai,
-        caller: &'a Caller,
+    pub(crate) fn new(
+        &Cx { app, caller, asker, .. }: &Cx<'a>,
+        subject: Subject,
         (task, choice): (Task, Arc<Choice>),
         mode: ReplyMode,
-        asker: &'a Asker,
-        (id, started): (Uuid, Instant),
+        start: Start,
     ) -> Self {
         Self {
             app,
             caller,
+            subject,
             model: choice.endpoint.model.clone(),
             task,
             choice,
             mode,
             asker,
-            id,
+            id: start.id,
             steps_max: app.settings.turns.steps_max,
-            created_at: created_at(id),
-            started,
+            started: start.at,
             in_model: Duration::ZERO,
             narratives: Vec::new(),
             tool_calls: Vec::new(),
@@ -148,7 +147,7 @@ impl<'a> Talk<'a> {
             if parsed.calls.is_empty() {
                 return Ok(Status::Succeeded);
             }
-            let actor = self.caller.actor().in_turn(self.id, Origin::Turn);
+            let actor = self.actor();
             let (calls, before) = (&parsed.calls, &self.tool_calls);
             let done = Box::pin(calls::execute(self.app, &actor, self.id, hands, calls, before, self.asker)).await?;
             let goes_on = self.mode == ReplyMode::Native
@@ -280,105 +279,57 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// The turn as clients see it, with the fields of all kinds of turns and without text.
+    /// The turn as clients see it, as far as this conversation knows it.
     #[must_use]
-    pub fn view(&self, kind: &'static str, status: Status, campaign: Uuid, player: Uuid) -> TurnView {
+    pub fn view(&self, status: Status) -> TurnView {
         TurnView {
-            id: self.id,
-            kind,
-            status,
-            campaign_id: campaign,
-            entity_id: player,
-            player_id: Some(player),
             model: self.model.clone(),
-            narrative: String::new(),
             tool_calls: self.tool_calls.clone(),
-            narration: None,
-            planned: None,
-            mechanics: None,
             ending: self.ending,
             parse_error: self.parse_error.clone(),
-            role: None,
-            context: None,
-            dice_unused: None,
-            prompt: None,
-            parent_turn_id: None,
             usage: self.usage,
             timings_ms: self.timings(),
-            created_at: self.created_at,
+            ..TurnView::new(self.id, &self.subject, status)
         }
     }
 
-    /// Whether the turn was lost because somebody cancelled it through another replica.
-    async fn was_cancelled_elsewhere(&self, error: &Error) -> bool {
-        let asked = store::cancel_requested(&self.app.pool, self.caller.tenant_id(), self.id);
-        error.code == Code::Conflict && asked.await.unwrap_or(false)
+    /// What the record keeps of this conversation. `turn_text` is the turn's own message, without the action.
+    #[must_use]
+    pub fn trace(&self, turn_text: String) -> Trace<'_> {
+        Trace {
+            player_id: self.subject.player,
+            turn_text,
+            llm_calls: &self.llm_calls,
+            removed: &self.removed,
+            ..Trace::default()
+        }
     }
 
-    /// Ends the turn without success and reverts its effects. `written` returns its answer and its record.
+    /// The turn's row, without what only some kinds of turns have.
+    #[must_use]
+    pub fn row<'r>(&self, action: &'r str, key: Option<&'r IdempotencyKey>) -> NewTurn<'r>
+    where
+        'a: 'r,
+    {
+        let instance = self.app.running.instance;
+        let live = self.asker.live.as_deref();
+        NewTurn { mode: self.mode, key, live, ..NewTurn::new(self.id, self.subject, action, self.caller, instance) }
+    }
+
+    /// The turn as the author of changes.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        self.caller.actor().in_turn(self.id, Origin::Turn)
+    }
+
+    /// Commits the end of the turn: its answer and record, its messages, and the rest of its work.
     ///
     /// # Errors
-    /// `error`, with the turn's id, unless the turn was cancelled.
-    pub async fn give_up(
-        &self,
-        kind: &'static str,
-        error: Error,
-        body_and_record: impl FnOnce(Status) -> Result<(Vec<u8>, String)>,
-    ) -> Result<Reply> {
-        self.save_told().await;
-        if let Some(cause) = error.cause() {
-            tracing::warn!(turn_id = %self.id, code = error.code.as_str(), %cause, "a turn failed");
-        }
-        let cancelled = self.asker.cancel.is_cancelled() || self.was_cancelled_elsewhere(&error).await;
-        let status = if cancelled { Status::Cancelled } else { Status::Failed };
-        let (code, message) = if cancelled {
-            ("cancelled", "The turn was cancelled.")
-        } else {
-            (error.code.as_str(), error.detail.as_str())
-        };
-        let (body, record) = body_and_record(status)?;
-        let failure = Failure { status, code, message, record: Some(record), calls: &self.llm_calls };
-        self.fail(&failure).await;
-        metrics::TURNS.with_label_values(&[kind, status.as_str()]).inc();
-        if cancelled {
-            return Ok(Reply { status: 200, body, ..Reply::default() });
-        }
-        Err(error.for_turn(self.id))
-    }
-
-    /// Ends a turn that failed before it had a prompt.
-    ///
-    /// # Errors
-    /// `error`, with the turn's id.
-    pub async fn never_asked(&self, kind: &'static str, error: Error) -> Result<Reply> {
-        let failure = Failure {
-            status: Status::Failed,
-            code: error.code.as_str(),
-            message: &error.detail,
-            record: None,
-            calls: &[],
-        };
-        self.fail(&failure).await;
-        metrics::TURNS.with_label_values(&[kind, Status::Failed.as_str()]).inc();
-        Err(error.for_turn(self.id))
-    }
-
-    async fn fail(&self, failure: &Failure<'_>) {
-        let (pool, instance) = (&self.app.pool, self.app.running.instance);
-        if let Err(error) = store::fail(pool, &self.caller.actor(), self.id, instance, failure).await {
-            tracing::error!(turn_id = %self.id, %error, "could not close a failed turn; the sweeper will");
-        }
-    }
-
-    /// Logs and counts that the turn ended.
-    pub fn ended(&self, kind: &'static str, result: &Result<Reply>, cache_hit: bool) {
-        let took = self.started.elapsed();
-        metrics::TURN_SECONDS.with_label_values(&[kind]).observe(took.as_secs_f64());
-        let outcome = result.as_ref().map_or_else(|e| e.code.as_str(), |_| "answered");
-        tracing::info!(
-            request_id = %self.caller.request, turn_id = %self.id, kind, outcome, cache_hit,
-            llm_calls = self.usage.llm_calls, tool_calls = self.tool_calls.len(), ms = millis(took), "turn ended"
-        );
+    /// As for [`store::finish`].
+    pub async fn end(&self, row: &NewTurn<'_>, ended: Ended<'_>, messages: &[NewMessage], rest: Rest) -> Result<()> {
+        store::finish(&self.app.pool, &self.actor(), row, &ended, messages, rest).await?;
+        metrics::TURNS.with_label_values(&[self.subject.kind.as_str(), ended.status.as_str()]).inc();
+        Ok(())
     }
 }
 
@@ -397,42 +348,37 @@ fn silence(completion: &Completion) -> Error {
     Error::new(Code::LlmUnavailable, why)
 }
 
-/// The answer's body, and the record that contains it together with the trace. Players do not see the prompt, but the record has
-/// it.
-///
-/// # Errors
-/// `internal` if it cannot be written as JSON.
-pub fn body_and_record(view: &TurnView, hidden: Option<PromptView>, trace: &Trace<'_>) -> Result<(Vec<u8>, String)> {
-    #[derive(serde::Serialize)]
-    struct Record<'a> {
-        view: &'a RawValue,
-        /// The prompt, if the view has none because it is a player's.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        prompt: Option<PromptView>,
-        trace: &'a RawValue,
+/// Adds the model's reply and the results of its calls to the messages for the next call.
+pub(super) fn answer_calls(more: &mut Vec<Message>, completion: Completion, done: &[ToolCall], mode: ReplyMode) {
+    let outcome = |call: &ToolCall| -> Value {
+        match (&call.result, &call.error) {
+            (Some(result), _) => result.clone(),
+            (None, error) => json!({ "error": error }),
+        }
+    };
+    match mode {
+        ReplyMode::Native => {
+            let mut reply = Message::reply(completion);
+            // The names that the model reads in its list of tools.
+            for (call, done) in reply.tool_calls.iter_mut().zip(done) {
+                call.name.clone_from(&done.name);
+            }
+            more.push(reply);
+            more.extend(done.iter().map(|call| {
+                // The results were written by others, so they are fenced even if the provider separates them.
+                let mut text = String::new();
+                let attributes = [("tool", call.name.as_str()), ("status", call.status.as_str())];
+                fence::put(&mut text, "tool_result", &attributes, &outcome(call).to_string());
+                Message::tool_result(call.id.clone(), text)
+            }));
+        }
+        ReplyMode::Xml => {
+            let results: Vec<_> =
+                done.iter().map(|c| json!({ "tool_name": c.name, "status": c.status, "result": outcome(c) })).collect();
+            let mut text = String::new();
+            fence::put(&mut text, "tool_results", &[], &Value::Array(results).to_string());
+            more.push(Message::assistant(completion.text, Vec::new()));
+            more.push(Message::text(Role::User, text));
+        }
     }
-    let body = whole_or_short(view)?;
-    let raw = serde_json::from_str::<&RawValue>(&body).map_err(Error::internal)?;
-    let mut told = to_raw_value(trace).map_err(Error::internal)?;
-    if told.get().len() > TRACE_BYTES_MAX {
-        let whole = serde_json::to_value(trace).map_err(Error::internal)?;
-        told = to_raw_value(&shorten(whole, TRACE_BYTES_MAX)).map_err(Error::internal)?;
-    }
-    let record = serde_json::to_string(&Record { view: raw, prompt: hidden, trace: &told }).map_err(Error::internal)?;
-    Ok((body.into_bytes(), record))
-}
-
-/// The answer. If it is too large, its calls share the available room.
-fn whole_or_short(view: &TurnView) -> Result<String> {
-    let body = serde_json::to_string(view).map_err(Error::internal)?;
-    if body.len() <= VIEW_BYTES_MAX || view.tool_calls.is_empty() {
-        return Ok(body);
-    }
-    let mut view = view.clone();
-    let share = VIEW_BYTES_MAX / 2 / (2 * view.tool_calls.len());
-    for call in &mut view.tool_calls {
-        call.arguments = shorten(call.arguments.take(), share);
-        call.result = call.result.take().map(|result| shorten(result, share));
-    }
-    serde_json::to_string(&view).map_err(Error::internal)
 }

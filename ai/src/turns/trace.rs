@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{
     clean::Removed,
+    kind::TurnKind,
     view::{CallError, LlmCall, Timings, TurnView},
     words::{About, Words},
 };
@@ -219,7 +220,7 @@ pub const COLUMNS: &str = "id, kind, told_as, status, campaign_id, entity_id, pl
 /// `internal` if the row cannot be read.
 pub fn words(row: &PgRow, caller: &Caller) -> Result<Words> {
     let about = About {
-        kind: row.read("kind")?,
+        kind: TurnKind::named(row.read("kind")?),
         told_as: row.read("told_as")?,
         status: row.read("status")?,
         is_undone: row.read::<Option<OffsetDateTime>>("undone_at")?.is_some(),

@@ -9,7 +9,7 @@ use utoipa::{
 };
 use uuid::Uuid;
 
-use super::clean::Removed;
+use super::{clean::Removed, kind::TurnKind, subject::Subject};
 use crate::prompt::LoreDecision;
 use base::clock;
 use edge::tenants::tasks::Task;
@@ -120,8 +120,8 @@ pub struct Timings {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TurnView {
     pub id: Uuid,
-    /// `npc`, `owner`, `gm`, `rules` or `planner`.
-    pub kind: &'static str,
+    #[schema(inline)]
+    pub kind: TurnKind,
     pub status: Status,
     pub campaign_id: Uuid,
     /// The NPC or owner that answered, the player of a rules or planner turn, or the session of a GM turn.
@@ -170,6 +170,37 @@ pub struct TurnView {
     pub created_at: OffsetDateTime,
 }
 
+impl TurnView {
+    /// A turn of which nothing is known yet but what it is about.
+    #[must_use]
+    pub fn new(id: Uuid, subject: &Subject, status: Status) -> Self {
+        Self {
+            id,
+            kind: subject.kind,
+            status,
+            campaign_id: subject.campaign,
+            entity_id: subject.entity,
+            player_id: subject.player,
+            model: String::new(),
+            narrative: String::new(),
+            tool_calls: Vec::new(),
+            narration: None,
+            planned: None,
+            mechanics: None,
+            ending: None,
+            parse_error: None,
+            role: None,
+            context: None,
+            dice_unused: None,
+            prompt: None,
+            usage: Usage::default(),
+            timings_ms: Timings::default(),
+            parent_turn_id: None,
+            created_at: created_at(id),
+        }
+    }
+}
+
 /// When a turn was requested. Its id contains the time, which the database uses too.
 #[must_use]
 pub fn created_at(turn: Uuid) -> OffsetDateTime {
@@ -195,7 +226,7 @@ pub struct Mechanics {
 }
 
 /// What a turn's record contains besides what clients see at once.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Trace<'a> {
     pub player_id: Option<Uuid>,
     /// The turn's own message, as the model read it, but without the action: the turn's row has it.

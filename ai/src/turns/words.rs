@@ -10,6 +10,7 @@
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::kind::TurnKind;
 use crate::tools;
 use base::error::{Code, Error, Result};
 use edge::caller::{Caller, Scope};
@@ -17,7 +18,8 @@ use edge::caller::{Caller, Scope};
 /// The facts about a turn on which the decision depends.
 #[derive(Clone, Copy, Debug)]
 pub struct About<'a> {
-    pub kind: &'a str,
+    /// None for a kind that this server does not know.
+    pub kind: Option<TurnKind>,
     /// The role of a session's AI: `gm`, `assistant`, or `player:` with the character's id.
     pub told_as: Option<&'a str>,
     pub status: &'a str,
@@ -54,8 +56,9 @@ impl Words {
             return Self { all: true, narrative: true, calls: true, reason: true, sections: true, asides: true };
         }
         match turn.kind {
-            "gm" => Self { narrative: is_at_the_table(turn) && !caller.is_player(), ..Self::NONE },
-            "npc" | "owner" | "rules" | "planner" => {
+            None => Self::NONE,
+            Some(TurnKind::Gm) => Self { narrative: is_at_the_table(turn) && !caller.is_player(), ..Self::NONE },
+            Some(TurnKind::Npc | TurnKind::Owner | TurnKind::Rules | TurnKind::Planner) => {
                 let theirs = caller.player.is_some() && caller.player == turn.player;
                 let plays = caller.player.is_none() && caller.scopes.has(Scope::Play);
                 if caller.is_player() && (!theirs || turn.is_unheard) {
@@ -70,7 +73,6 @@ impl Words {
                     asides: theirs || plays,
                 }
             }
-            _ => Self::NONE,
         }
     }
 
@@ -83,7 +85,7 @@ impl Words {
             role => role,
         };
         let about = About {
-            kind: text("kind").unwrap_or("rules"),
+            kind: TurnKind::named(text("kind").unwrap_or("rules")),
             told_as,
             status: text("status").unwrap_or("succeeded"),
             is_undone: false,
@@ -169,7 +171,7 @@ fn is_at_the_table(turn: &About<'_>) -> bool {
 /// # Errors
 /// `forbidden`.
 pub fn may_hear(caller: &Caller, kind: &str) -> Result<()> {
-    if kind != "gm" || caller.sees_secrets() {
+    if kind != TurnKind::Gm.as_str() || caller.sees_secrets() {
         return Ok(());
     }
     Err(Error::new(

@@ -168,7 +168,7 @@ fn describe(api: &mut OpenApi) {
         tools::REGISTRY.iter().map(tools::Tool::answer).chain(commands::REGISTRY.iter().map(commands::Command::answer));
     components.schemas.extend(answers.flatten());
     // The limits of request schemas come from the routes. `SessionEvent` itself is inserted by [`finish`].
-    components.schemas.extend(tools::schemas::<SessionEvent>().into_iter().skip(1));
+    components.schemas.extend(tools::spec::schemas::<SessionEvent>().into_iter().skip(1));
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     api.servers = Some(vec![utoipa::openapi::Server::new("/")]);
 }

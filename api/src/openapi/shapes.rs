@@ -10,7 +10,7 @@ use super::{
 };
 use ai::{
     commands,
-    tools::{self, Schemas},
+    tools::{self, spec::Schemas},
 };
 use edge::http::bounds;
 

@@ -146,7 +146,12 @@ fn join(whole: &mut Value, part: &Value) {
 }
 
 /// Splits a result by the tool or command that it comes from. Each kind has its own `result`.
-fn results(known: &mut Object, union: &str, tag: &str, answers: impl Iterator<Item = (&'static str, tools::Schemas)>) {
+fn results(
+    known: &mut Object,
+    union: &str,
+    tag: &str,
+    answers: impl Iterator<Item = (&'static str, tools::spec::Schemas)>,
+) {
     let Some(whole) = known.get_mut(union) else { return };
     let kinds = answers.map(|(name, answer)| {
         let mut kind = whole.clone();

@@ -93,7 +93,6 @@ const VALUES: &[(&str, Values)] = &[
     ("SessionEventResult.status", Of(&["stored", "duplicate", "unchanged"])),
     ("ToolDefinition.type", Of(&["function"])),
     ("ToolResult.status", Of(&["succeeded"])),
-    ("Turn.kind", Of(&["npc", "owner", "gm", "rules", "planner"])),
     ("TurnCancelling.status", Of(&["cancelling"])),
     ("TurnReverting.into", Of(&["failed", "cancelled", "undone"])),
     ("UsageRow.kind", Of(&["npc", "owner", "gm", "rules", "planner", "lab", "test"])),

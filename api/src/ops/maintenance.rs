@@ -13,8 +13,8 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::life::Life;
 use ai::{
-    frontends as bridge,
-    prompt::assemble::BasePrompt,
+    frontends::{mail, post},
+    prompt::base_prompt::BasePrompt,
     reactions,
     turns::{self, store::sweep},
 };
@@ -54,8 +54,8 @@ pub fn start(app: &Arc<App>, url: &str, life: Life) {
     tokio::spawn(removals(app.clone()));
     tokio::spawn(elsewhere(app.clone()));
     tokio::spawn(retention(app.clone()));
-    tokio::spawn(bridge::post::listen(app.frontends.clone(), url.to_owned()));
-    tokio::spawn(with_need(Need::End, bridge::post::fetch(app.frontends.clone())));
+    tokio::spawn(post::listen(app.frontends.clone(), url.to_owned()));
+    tokio::spawn(with_need(Need::End, post::fetch(app.frontends.clone())));
     if let Err(error) = reactions::work::start(app.ai(), url.to_owned()) {
         tracing::error!(%error, "NPCs and owners cannot react on this server");
     }
@@ -271,7 +271,7 @@ pub async fn prune(app: &App) -> Result<()> {
         }
     }
     sqlx::query("SELECT prune_pending_imports()").execute(&mut *app.pool.acquire().await?).await?;
-    bridge::prune(&app.frontends).await?;
+    mail::prune(&app.frontends).await?;
     failed.map_or(Ok(()), Err)
 }
 

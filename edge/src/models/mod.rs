@@ -350,8 +350,7 @@ impl Models {
     }
 
     /// How a tenant's models reply where no profile decides it.
-    #[must_use]
-    pub fn reply_mode(&self, tenant: &Tenant) -> ReplyMode {
+    fn reply_mode(&self, tenant: &Tenant) -> ReplyMode {
         tenant.settings.llm.reply_mode.unwrap_or(self.reply_mode)
     }
 }

@@ -9,8 +9,8 @@ use ai::{
     state::Ai,
     turns::{
         again::{self, Wished},
+        answer,
         job::{Job, OnBusy, OnFailure, Way},
-        runner,
         running::Asker,
         start::{Wish as AnswerWish, start},
     },
@@ -129,7 +129,7 @@ async fn post_words(
         way: Way::Answer,
     };
     let run =
-        async move |app: web::Data<Ai>, caller: Caller, asker: Asker| runner::run(&app, &caller, &job, &asker).await;
+        async move |app: web::Data<Ai>, caller: Caller, asker: Asker| answer::run(&app, &caller, &job, &asker).await;
     let Ok(turn) = start(app, &visitor.caller, true, run)?.begun().await? else {
         return Err(Error::internal("a turn without a key was answered before it began"));
     };
@@ -338,7 +338,7 @@ pub async fn meet(
             way: Way::Greeting(0),
         };
         let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
-            runner::run(&app, &caller, &job, &asker).await
+            answer::run(&app, &caller, &job, &asker).await
         };
         start(&app, &visitor.caller, false, run)?.ended().await?;
         Ok(empty_or_redirect(&request, &path))

@@ -7,7 +7,7 @@ use rules::{
 use serde_json::Value;
 
 use super::common::{Harm, resolver_arguments};
-use crate::tools::{ANYONE, ActorKind, ToolCx, ToolSpec};
+use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
 use base::error::Result;
 use world::rules::values::{UpTo, Within, Words};
 use world::rules::{

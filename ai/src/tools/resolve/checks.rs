@@ -7,7 +7,7 @@ use rules::resolve::{
 use serde_json::Value;
 
 use super::common::{Harm, resolver_arguments};
-use crate::tools::{ANYONE, ActorKind, ToolCx, ToolSpec};
+use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
 use base::error::Result;
 use world::rules::answers::ResolvedOutcome;
 use world::rules::values::{AbilityName, SkillName, Within};

@@ -1,5 +1,6 @@
 //! The arguments that all resolvers share, and how a tool call becomes a resolution.
 
+use crate::tools::spec::{ActorKind, ToolCx};
 use rules::{
     dice::Dice,
     encounter::{Action, ActionKind, Status},
@@ -8,7 +9,6 @@ use rules::{
 };
 use serde_json::{Value, json};
 
-use crate::tools::{ActorKind, ToolCx};
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{http::resource::Ref, limits::check_rows_more};

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::common::{Harm, resolver_arguments};
-use crate::tools::{ANYONE, ActorKind, ToolCx, ToolSpec};
+use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
 use base::error::Result;
 use world::rules::answers::ResolvedOutcome;
 use world::rules::values::{DamageType, UpTo, Within, Words};

@@ -4,7 +4,7 @@ use rules::resolve::{impossible, no_check};
 use serde_json::Value;
 
 use super::common::resolver_arguments;
-use crate::tools::{ANYONE, ActorKind, ToolCx, ToolSpec};
+use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
 use base::error::Result;
 use world::rules::answers::ResolvedOutcome;
 use world::rules::values::Words;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::common::{Harm, resolver_arguments};
-use crate::tools::{ANYONE, ActorKind, ToolCx, ToolSpec};
+use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
 use base::error::{Error, Result};
 use world::rules::values::{AbilityName, SkillName, UpTo, Within, Words};
 use world::rules::{answers::ResolvedOutcome, cast::Named};

@@ -5,7 +5,7 @@ use sqlx::AssertSqlSafe;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::answer::{Answer, COLUMNS, act_as, check_journal, set_aside};
+use super::stored::{Answer, COLUMNS, act_as, check_journal, set_aside};
 use crate::{state::Ai, turns::trace};
 use base::{
     error::{Code, Error, Result},

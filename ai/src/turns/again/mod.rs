@@ -4,10 +4,11 @@
 //! are in the world. To try again, the chosen turn is set aside first, so that the new attempt reads the world without its effects. If the
 //! attempt fails, or its server dies, the turn's effects are applied again: by the request that asked, or else by the sweeper.
 
-mod answer;
 mod choose;
 pub mod http;
+mod stored;
 
+use crate::{state::Ai, tools::Earlier, turns::store::settle::settle};
 use actix_web::{HttpResponse, web};
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
@@ -16,23 +17,21 @@ use uuid::Uuid;
 pub use choose::{alternatives_of, choose_one, correct_one};
 
 use super::{
-    job::{Job, Way},
-    runner,
+    answer,
+    job::{Again, Job, Way},
     running::Asker,
     start::{Wish, respond},
     store::{self, Failure, NewTurn, Opened, Place},
+    subject::Subject,
     view::Status,
 };
-use crate::{state::Ai, tools::Earlier};
-use answer::{Answer, Lock, act_as, set_aside};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
 };
 use db::{
-    pool::Pool,
     retry::{self, BRIEF},
-    tenancy::{Actor, Origin, TenantTx},
+    tenancy::TenantTx,
 };
 use edge::{
     caller::Caller,
@@ -42,6 +41,7 @@ use edge::{
         resource::{Ref, campaign_id},
     },
 };
+use stored::{Answer, Lock, act_as, set_aside};
 
 /// The most alternatives of one answer.
 const ALTERNATIVES_MAX: usize = 20;
@@ -49,40 +49,6 @@ const ALTERNATIVES_MAX: usize = 20;
 const ATTEMPTS_MAX: usize = 200;
 /// After this time the sweeper looks whether the attempt still runs for which a turn was set aside.
 const SETTLED_AFTER: &str = "30 seconds";
-
-/// Another attempt at an answer.
-#[derive(Clone, Debug)]
-pub struct Again {
-    /// The new turn's id.
-    pub id: Uuid,
-    /// The turn that is set aside for it.
-    pub of: Uuid,
-    /// The first of the alternatives.
-    pub parent: Uuid,
-    /// The profile that answers, if it is not the usual one.
-    pub model: Option<String>,
-    pub hint: Option<String>,
-    /// What was rolled before.
-    pub earlier: Earlier,
-    /// Whether the answer went on from the one before it.
-    pub continues: bool,
-}
-
-/// Settles the wait of a turn that was set aside: applies it again if the attempt did not answer.
-///
-/// # Errors
-/// Database errors.
-pub async fn settle(pool: &Pool, actor: &Actor, turn: Uuid) -> Result<()> {
-    let tx = TenantTx::write(pool, &actor.clone().in_turn(turn, Origin::Turn)).await?;
-    let row = sqlx::query("SELECT turn_settle($1) AS lost").bind(turn).fetch_one(&mut *tx.connection().await).await?;
-    let lost: Option<Value> = row.read("lost")?;
-    tx.commit().await?;
-    let rows = lost.as_ref().and_then(Value::as_array).map_or(0, Vec::len);
-    if rows > 0 {
-        tracing::warn!(turn_id = %turn, rows, "some effects of an answer could not be applied again");
-    }
-    Ok(())
-}
 
 /// The outcome of setting a turn aside.
 enum Aside {
@@ -93,21 +59,12 @@ enum Aside {
 }
 
 /// Sets the turn aside, runs the attempt, and applies the turn again if the attempt does not answer.
-async fn attempt(
-    app: &Ai,
-    caller: &Caller,
-    campaign: &str,
-    mut job: Job,
-    again: Again,
-    asker: &Asker,
-) -> Result<Reply> {
+async fn attempt(app: &Ai, caller: &Caller, campaign: &str, job: Job, again: Again, asker: &Asker) -> Result<Reply> {
     let begun = match retry::repeat(BRIEF, async || begin(app, caller, campaign, &job, &again).await).await? {
         Aside::Begun(id) => id,
         Aside::Replay(reply) => return Ok(reply),
     };
-    let greeting = job.way.greeting();
-    job.way = Way::Again(Box::new(Again { id: begun, ..again.clone() }), greeting);
-    let result = runner::react(app, caller, &job, asker, Place::Queued(begun)).await;
+    let result = answer::react(app, caller, &job, asker, Place::Queued(begun)).await;
     if let Err(error) = &result {
         // An attempt that ran has ended already.
         let failure = Failure {
@@ -135,28 +92,17 @@ async fn begin(app: &Ai, caller: &Caller, campaign: &str, job: &Job, again: &Aga
     let answer = Answer::find(&tx, caller, campaign, again.of, Lock::Yes).await?;
     set_aside(&tx, &caller.actor(), answer.id).await?;
     act_as(&tx, &caller.actor()).await?;
+    let subject = Subject { kind: job.kind.into(), campaign, entity: answer.entity, player: Some(answer.player) };
     let new = NewTurn {
-        id: again.id,
-        campaign,
-        kind: job.kind.as_str(),
-        entity: answer.entity,
-        player: Some(answer.player),
-        action: &job.action,
         mode: job.mode.unwrap_or(answer.mode),
         on_failure: job.on_failure,
-        key_id: caller.author(),
-        instance: app.running.instance,
         key: job.key.as_ref(),
-        live: None,
-        talk_version: None,
         parent: Some(again.parent),
-        place: Place::Free,
-        said: None,
+        ..NewTurn::new(again.id, subject, &job.action, caller, app.running.instance)
     };
     let id = match store::open(&tx, &new).await? {
         Opened::Runs(id) => id,
         Opened::Replay(reply) => return Ok(Aside::Replay(reply)),
-        Opened::Moved => return Err(Error::internal("a turn without a conversation's version moved")),
     };
     let sql = format!(
         "UPDATE turn SET awaits = $3, awaits_until = now() + interval '{SETTLED_AFTER}' WHERE tenant_id = $1 AND id = $2"
@@ -295,7 +241,7 @@ pub async fn continue_one(
         let mut job = answer.job(&named, Way::Continuation, its_key);
         job.action = GOES_ON.to_owned();
         job.mechanics = None;
-        runner::run(&app, &caller, &job, &asker).await
+        answer::run(&app, &caller, &job, &asker).await
     };
     respond(app, caller, campaign, wish, key, run).await
 }

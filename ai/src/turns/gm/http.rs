@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{GmJob, Look, run};
+use super::{job::GmJob, preview::Look, run};
 use crate::{
     prompt::preview::Preview,
     state::Ai,
@@ -145,7 +145,7 @@ pub async fn preview(
         let instruction = body.value.instruction.as_deref().or(body.value.action.as_deref());
         let GmPromptInput { role, reply_mode, .. } = body.value;
         let look = Look { campaign, session: path.1, role, mode: reply_mode, models: &models, instruction };
-        Reply::ok(&super::preview_in(&app.prompts, Some(&app.session_prompts), &tx, &look).await?)
+        Reply::ok(&super::preview::preview_in(&app.prompts, Some(&app.session_prompts), &tx, &look).await?)
     };
     computed(&app, &caller, body.idempotency.as_ref(), work).await
 }

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::{lore::Lore, role};
 use crate::{
-    prompt::{LoreDecision, fence, segment::short_hash},
+    prompt::{LoreDecision, fence, hash::short_hash},
     tools::Tool,
 };
 use base::{error::Result, tokens};

@@ -9,8 +9,8 @@ use entity::{session::Role, shapes::Extensions};
 use uuid::Uuid;
 
 use crate::prompt::{
-    assemble::lore_now,
     cache::Prompts,
+    fresh_lore::lore_now,
     here::Here,
     lore::{Knower, ScopeLore},
     scope::{LoreScope, of_player},

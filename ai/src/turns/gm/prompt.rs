@@ -18,8 +18,8 @@ use crate::prompt::{
     LoreDecision,
     cache::Prompts,
     fence,
+    hash::short_hash,
     preview::{MessageText, Preview, SectionText},
-    segment::short_hash,
     transcript::{Exchange, Transcript, messages},
     wake::Entered,
 };

@@ -7,10 +7,8 @@ use entity::session::Role;
 use uuid::Uuid;
 
 use super::{lasting::Base, lore::Lore};
-use crate::prompt::{
-    cache::{FairCache, Weigh},
-    transcript::Transcript,
-};
+use crate::prompt::{cache::FairCache, transcript::Transcript, weigh::Weigh};
+use edge::tenants::tasks::{Task, slug_in};
 use llm::ReplyMode;
 use world::sessions::facts::{CachedFacts, CampaignNow, Facts};
 
@@ -54,6 +52,13 @@ impl CachedPrompt {
     pub(super) fn talk(&self, facts: &Facts) -> Option<Talk> {
         let talk = self.talk.as_ref().filter(|talk| talk.is_of(facts))?;
         Some(Talk { upto: facts.standing.now.seq, ..talk.clone() })
+    }
+
+    /// The model profile that the campaign, as it is now, names for the AIs of sessions.
+    pub(super) fn named_model<'a>(kept: Option<&'a Self>, facts: &'a Facts) -> Option<&'a str> {
+        let settings = facts.campaign.as_ref().map(|campaign| &campaign.settings);
+        let settings = settings.or_else(|| kept.map(|kept| &kept.campaign.settings));
+        slug_in(settings.and_then(|settings| settings.get("models")), Task::Gm)
     }
 
     /// What does not have to be read again if its version is the same.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::tools::{self, Tool, ToolCx};
+use crate::tools::{self, Tool, spec::ToolCx};
 use base::error::{Error, Result};
 use world::{
     encounters::{stand::Stand, veil},

@@ -5,7 +5,7 @@ use garde::Validate;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{Resolution, RulesJob, run};
+use super::{job::RulesJob, resolution::Resolution, run};
 use crate::{
     state::Ai,
     turns::{

@@ -11,11 +11,13 @@ use super::{
     offer,
 };
 use crate::{
-    tools::{self, ActorKind, Hold, ToolCx, Work},
+    tools::{
+        self, Hold, Work,
+        spec::{ActorKind, ToolCx},
+    },
     turns::{
         live::Item,
-        runner::answer_calls,
-        talk::Talk,
+        talk::{Talk, answer_calls},
         view::{CallError, CallStatus, ToolCall},
     },
 };

@@ -3,15 +3,15 @@
 use uuid::Uuid;
 
 use crate::turns::{
-    job::OnFailure,
-    store::{self, NewTurn, Place},
-    talk::body_and_record,
-    view::{Status, Timings, ToolCall, Trace, TurnView, created_at},
+    kind::TurnKind,
+    record::body_and_record,
+    store::{self, NewTurn},
+    subject::Subject,
+    view::{Status, ToolCall, Trace, TurnView},
 };
 use base::error::Result;
 use db::tenancy::TenantTx;
 use edge::caller::Caller;
-use llm::{ReplyMode, Usage};
 
 /// The turn of a decision.
 #[derive(Clone, Copy)]
@@ -30,56 +30,14 @@ pub struct Settled {
 pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str, call: &ToolCall) -> Result<()> {
     let Settled { turn, campaign, player, instance } = settled;
     let raw = call.result.as_ref().and_then(|result| result.get("raw")?.as_str()).unwrap_or_default();
+    let subject = Subject::of_character(TurnKind::Rules, campaign, player);
     let view = TurnView {
-        id: turn,
-        kind: "rules",
-        status: Status::Succeeded,
-        campaign_id: campaign,
-        entity_id: player,
-        player_id: Some(player),
         model: "none".to_owned(),
         narrative: raw.to_owned(),
         tool_calls: vec![call.clone()],
-        narration: None,
-        planned: None,
-        mechanics: None,
-        ending: None,
-        parse_error: None,
-        role: None,
-        context: None,
-        dice_unused: None,
-        prompt: None,
-        parent_turn_id: None,
-        usage: Usage::default(),
-        timings_ms: Timings::default(),
-        created_at: created_at(turn),
+        ..TurnView::new(turn, &subject, Status::Succeeded)
     };
-    let trace = Trace {
-        player_id: Some(player),
-        turn_text: String::new(),
-        lore: Vec::new(),
-        cut: Vec::new(),
-        llm_calls: &[],
-        removed: &[],
-        revert_conflicts: None,
-    };
-    let new = NewTurn {
-        id: turn,
-        campaign,
-        kind: "rules",
-        entity: player,
-        player: Some(player),
-        action,
-        mode: ReplyMode::Native,
-        on_failure: OnFailure::Revert,
-        key_id: caller.author(),
-        instance,
-        key: None,
-        live: None,
-        talk_version: None,
-        parent: None,
-        place: Place::Free,
-        said: None,
-    };
+    let trace = Trace { player_id: Some(player), ..Trace::default() };
+    let new = NewTurn::new(turn, subject, action, caller, instance);
     store::keep(tx, &new, Status::Succeeded, &body_and_record(&view, None, &trace)?.1).await
 }

@@ -12,7 +12,10 @@ use super::{
     revert::{Pace, Worker, revert},
     used::{Used, UsedBy, used},
 };
-use crate::turns::view::{LlmCall, Status};
+use crate::turns::{
+    kind::TurnKind,
+    view::{LlmCall, Status},
+};
 use base::{error::Result, stored::Columns};
 use db::{
     pool::Pool,
@@ -57,7 +60,7 @@ pub struct NewReply<'a> {
 struct EndedRow<'a> {
     id: Uuid,
     campaign_id: Uuid,
-    kind: &'static str,
+    kind: TurnKind,
     instance: i64,
     status: &'static str,
     answer_headers: Option<Stored>,
@@ -141,8 +144,8 @@ fn bind_end<'q>(
 ) -> Call<'q> {
     let row = EndedRow {
         id: new.id,
-        campaign_id: new.campaign,
-        kind: new.kind,
+        campaign_id: new.subject.campaign,
+        kind: new.subject.kind,
         instance: new.instance,
         status: ended.status.as_str(),
         answer_headers: new.key.map(|_| Stored { status: 200, ..Stored::default() }),

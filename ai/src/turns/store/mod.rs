@@ -7,6 +7,7 @@
 mod end;
 mod open;
 pub mod revert;
+pub(super) mod settle;
 mod stop;
 mod surely;
 mod sweep;
@@ -24,7 +25,7 @@ pub use self::{
     sweep::{Swept, freed, sweep},
     used::{UsedBy, used},
 };
-use super::{job::OnFailure, live::Live};
+use super::{job::OnFailure, kind::TurnKind, live::Live, subject::Subject};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
@@ -34,21 +35,24 @@ use db::{
     retry::{BRIEF, PROMISED, Patience},
     tenancy::{self, Actor, TURN_LEASE_SECONDS, TenantTx},
 };
-use edge::http::{
-    Reply,
-    idempotency::{ClaimRow, IdempotencyKey},
+use edge::{
+    caller::Caller,
+    http::{
+        Reply,
+        idempotency::{ClaimRow, IdempotencyKey},
+    },
 };
 use llm::ReplyMode;
 use world::messages::service::NewMessage;
 
+/// Why a turn has to wait.
+pub const SESSION_BUSY: &str = "This session is already having a turn.";
+pub const ENTITY_BUSY: &str = "This entity is already answering this player.";
+
 /// A turn that is about to run.
 pub struct NewTurn<'a> {
     pub id: Uuid,
-    pub campaign: Uuid,
-    pub kind: &'static str,
-    pub entity: Uuid,
-    /// None for a session's turn.
-    pub player: Option<Uuid>,
+    pub subject: Subject,
     pub action: &'a str,
     pub mode: ReplyMode,
     pub on_failure: OnFailure,
@@ -65,6 +69,28 @@ pub struct NewTurn<'a> {
     pub place: Place,
     /// The player's words, if they are written when the turn begins. They stay if it is reverted.
     pub said: Option<&'a NewMessage>,
+}
+
+impl<'a> NewTurn<'a> {
+    /// A turn that runs at once and depends on nothing.
+    #[must_use]
+    pub fn new(id: Uuid, subject: Subject, action: &'a str, caller: &Caller, instance: i64) -> Self {
+        Self {
+            id,
+            subject,
+            action,
+            mode: ReplyMode::Native,
+            on_failure: OnFailure::Revert,
+            key_id: caller.author(),
+            instance,
+            key: None,
+            live: None,
+            talk_version: None,
+            parent: None,
+            place: Place::Free,
+            said: None,
+        }
+    }
 }
 
 /// What to do about the turn's place when it is opened.
@@ -116,8 +142,6 @@ pub enum Opened {
     Runs(Uuid),
     /// The same request ran before.
     Replay(Reply),
-    /// The conversation changed while the prompt was assembled. Roll back and begin again.
-    Moved,
 }
 
 /// A turn as `turn_begin` in the database takes it.
@@ -125,7 +149,7 @@ pub enum Opened {
 struct NewTurnRow<'a> {
     id: Uuid,
     campaign_id: Option<Uuid>,
-    kind: &'static str,
+    kind: TurnKind,
     status: &'static str,
     entity_id: Uuid,
     player_id: Option<Uuid>,
@@ -174,11 +198,11 @@ impl NewTurn<'_> {
     fn row<'r>(&'r self, terms: Terms<'r>) -> NewTurnRow<'r> {
         NewTurnRow {
             id: self.id,
-            campaign_id: Some(self.campaign),
-            kind: self.kind,
+            campaign_id: Some(self.subject.campaign),
+            kind: self.subject.kind,
             status: self.place.status(),
-            entity_id: self.entity,
-            player_id: self.player,
+            entity_id: self.subject.entity,
+            player_id: self.subject.player,
             action: self.action,
             reply_mode: self.mode.as_str(),
             on_failure: self.on_failure.as_str(),
@@ -196,18 +220,14 @@ impl NewTurn<'_> {
         (!is_told(self.live, self.place)).then_some(true)
     }
 
-    fn talk_head(&self) -> String {
-        format!("talk:{}:{}", self.entity, self.player.unwrap_or_default())
-    }
-
     /// The result of taking the place, judged by the conversation's present version.
     fn placed(&self, id: Uuid, row: &PgRow) -> Result<Opened> {
         let now = row.read::<i64>("talk")?;
         if self.place == Place::Queue || self.talk_version.is_none_or(|read| read == now) {
-            Ok(Opened::Runs(id))
-        } else {
-            Ok(Opened::Moved)
+            return Ok(Opened::Runs(id));
         }
+        // The conversation changed while the prompt was assembled.
+        Err(Error::new(Code::TurnInProgress, ENTITY_BUSY).will_pass())
     }
 }
 

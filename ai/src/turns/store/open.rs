@@ -78,10 +78,10 @@ pub async fn open_session(
         &actor,
         "SELECT b.campaign, b.told_seq, b.told_event, f.* FROM turn_begin($1, $2, $3) b \
          CROSS JOIN LATERAL session_facts($1, b.campaign, $4, $5, $6, $7) f",
-        |q| q.bind(Json(row)).bind(new.entity).bind(&role).bind(held.campaign).bind(held.heads),
+        |q| q.bind(Json(row)).bind(new.subject.entity).bind(&role).bind(held.campaign).bind(held.heads),
     );
     let Some(row) = opened.await.map_err(|e| at_its_place(e, new))? else { return Ok(None) };
-    let mut facts = Facts::of_row(&row, row.read("campaign")?, new.entity)?;
+    let mut facts = Facts::of_row(&row, row.read("campaign")?, new.subject.entity)?;
     // The turn is told what happened only up to the position that is stored for it.
     facts.standing.now = Position { seq: row.read("told_seq")?, event: row.read("told_event")? };
     Ok(Some(facts))
@@ -109,7 +109,7 @@ pub async fn keep(tx: &TenantTx, new: &NewTurn<'_>, status: Status, record: &str
 /// Adds the place to the error of a turn that could not take it.
 fn at_its_place(mut error: Error, new: &NewTurn<'_>) -> Error {
     if error.code == Code::TurnInProgress {
-        error.place = Some((new.entity, new.player));
+        error.place = Some((new.subject.entity, new.subject.player));
     }
     error
 }
@@ -132,8 +132,8 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Option<Opened>> {
     let row = sqlx::query("SELECT head_now($1, $3, $4) AS talk FROM turn_begin($1, current_setting('app.who'), $2)")
         .bind(tx.tenant())
         .bind(Json(new.row(Terms::default())))
-        .bind(new.campaign)
-        .bind(new.talk_head())
+        .bind(new.subject.campaign)
+        .bind(new.subject.talk_head())
         .fetch_optional(&mut *tx.connection().await)
         .await?;
     row.map(|row| new.placed(new.id, &row)).transpose()
@@ -150,8 +150,8 @@ async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Op
     .bind(turn)
     .bind(new.instance)
     .bind(TURN_LEASE_SECONDS)
-    .bind(new.campaign)
-    .bind(new.talk_head())
+    .bind(new.subject.campaign)
+    .bind(new.subject.talk_head())
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     new.placed(turn, &begun.ok_or_else(lost)?)
@@ -209,8 +209,8 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     .bind(turn)
     .bind(new.instance)
     .bind(TURN_LEASE_SECONDS)
-    .bind(new.campaign)
-    .bind(new.talk_head())
+    .bind(new.subject.campaign)
+    .bind(new.subject.talk_head())
     .bind(new.place.status())
     .bind(new.action)
     .fetch_optional(&mut *tx.connection().await)

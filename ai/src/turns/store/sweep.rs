@@ -1,13 +1,13 @@
 //! Turns that nobody works on any more: their server died, or reverting them failed before. Each is reverted by itself, so that a
 //! turn that cannot be reverted does not block the others.
 
+use crate::turns::{running::Running, store::settle::settle};
 use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::revert::{Came, ROWS_AT_FIRST, Worker};
-use crate::turns::{again, running::Running};
 use base::{
     error::{Code, Error, Result},
     metrics,
@@ -63,7 +63,7 @@ pub async fn sweep(pool: &Pool, running: &Running) -> Result<Swept> {
         .await?;
     for row in &waiting {
         let (tenant, turn) = ids(row)?;
-        if let Err(error) = again::settle(pool, &Actor::system(tenant), turn).await {
+        if let Err(error) = settle(pool, &Actor::system(tenant), turn).await {
             tracing::warn!(turn_id = %turn, %error, "could not apply a turn again whose other attempt failed; trying again later");
         }
     }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::admin::{InCampaign, query::given, submitted::Submitted};
-use ai::turns::lab::{Subject, Trial};
+use ai::turns::lab::{PromptSubject, Trial};
 use base::{
     error::{Code, Error, Result},
     json,
@@ -79,7 +79,7 @@ impl Asked {
     }
 
     /// Whom the prompt is for.
-    pub(super) fn subject(&self) -> Result<Subject> {
+    pub(super) fn subject(&self) -> Result<PromptSubject> {
         let whole = || Error::new(Code::ValidationFailed, "Choose who is asked.");
         let (kind, name) = self.entity.split_once(':').filter(|(_, name)| !name.is_empty()).ok_or_else(whole)?;
         if self.action.chars().count() > ACTION_CHARS_MAX {
@@ -92,12 +92,12 @@ impl Asked {
             if self.player.is_empty() {
                 return Err(Error::new(Code::ValidationFailed, "Choose the character who acts."));
             }
-            Ok(Subject::Entity { kind, entity: name.to_owned(), player: self.player.clone() })
+            Ok(PromptSubject::Entity { kind, entity: name.to_owned(), player: self.player.clone() })
         };
         match kind {
             "npc" => entity(EntityKind::Npc),
             "owner" => entity(EntityKind::Owner),
-            "session" => Uuid::try_parse(name).map(Subject::Session).map_err(|_| whole()),
+            "session" => Uuid::try_parse(name).map(PromptSubject::Session).map_err(|_| whole()),
             _ => Err(whole()),
         }
     }

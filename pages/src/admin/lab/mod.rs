@@ -24,7 +24,7 @@ use ai::{
     tools::remembers,
     turns::{
         clean::Removed,
-        lab::{self, Question, Side, Subject},
+        lab::{self, PromptSubject, Question, Side},
     },
 };
 use base::error::{Code, Error, Result};
@@ -164,7 +164,7 @@ fn mendable(error: Error) -> Result<String> {
     Err(error)
 }
 
-fn question<'a>(at: &'a InCampaign, asked: &'a Asked, subject: &'a Subject) -> Question<'a> {
+fn question<'a>(at: &'a InCampaign, asked: &'a Asked, subject: &'a PromptSubject) -> Question<'a> {
     Question { campaign: &at.campaign.slug, subject, action: &asked.action, mode: None }
 }
 

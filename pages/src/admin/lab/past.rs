@@ -12,7 +12,7 @@ use crate::admin::{InCampaign, list::moment, words::at as text};
 use ai::{
     prompt::preview::Preview,
     turns::{
-        lab::{self, Subject},
+        lab::{self, PromptSubject},
         list::{SummaryFilter, summaries},
         trace,
     },
@@ -55,8 +55,8 @@ pub async fn request_of_turn(at: &InCampaign, turn: &str) -> Result<Asked> {
     let campaign = resource::Ref::Id(at.campaign.id.0);
     let (campaign, named) = (Some(&campaign), resource::Ref::parse);
     let (entity, player) = match subject {
-        Subject::Session(id) => (format!("session:{id}"), String::new()),
-        Subject::Entity { kind, entity, player } => {
+        PromptSubject::Session(id) => (format!("session:{id}"), String::new()),
+        PromptSubject::Entity { kind, entity, player } => {
             let entity = match kind {
                 EntityKind::Npc => {
                     format!("npc:{}", resource::find::<Npcs>(&tx, &at.caller, campaign, &named(&entity)).await?.slug)

@@ -6,7 +6,10 @@ use uuid::Uuid;
 
 use crate::turns::{
     job::{Job, OnBusy, OnFailure, Way},
-    store::revert::{Pace, revert},
+    store::{
+        ENTITY_BUSY,
+        revert::{Pace, revert},
+    },
 };
 use base::{
     error::{Code, Error, Result},
@@ -142,7 +145,7 @@ impl Answer {
         .fetch_optional(&mut *tx.connection().await)
         .await?;
         if row.as_ref().map_or(Ok(false), |row| row.read("is_busy"))? {
-            return Err(Error::new(Code::TurnInProgress, "This entity is already answering this player."));
+            return Err(Error::new(Code::TurnInProgress, ENTITY_BUSY));
         }
         let last = row.map(|row| row.read::<Uuid>("turn_id")).transpose()?;
         if last == Some(self.id) {

@@ -1,0 +1,56 @@
+//! The answers of commands.
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::spec::Visibility;
+use world::rules::answers::ResolvedOutcome;
+
+/// The result of a command.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct CommandView {
+    pub command: &'static str,
+    /// Whether everyone may read it.
+    #[schema(inline)]
+    pub visibility: Visibility,
+    #[schema(value_type = Object)]
+    pub result: Value,
+    /// A sentence for people.
+    pub message: String,
+    /// The turn that decided the result. Only `check`, `do` and `use_skill` have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<Uuid>,
+}
+
+/// A message that a command wrote.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes a command's answer")]
+pub(super) struct MessageSaid {
+    /// The message.
+    message_id: Uuid,
+}
+
+/// A character's new location.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "as above")]
+pub(super) struct CharacterMoved {
+    /// The character.
+    character_id: Uuid,
+    /// The new location.
+    location: String,
+    /// The character's new version.
+    version: i64,
+}
+
+/// The result of using a skill.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "as above")]
+pub(super) struct SkillUsed {
+    #[serde(flatten)]
+    #[schema(inline)]
+    outcome: ResolvedOutcome,
+    /// The character or NPC on whom the skill was used, if one was named.
+    target_id: Option<Uuid>,
+}

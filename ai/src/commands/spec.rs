@@ -1,0 +1,177 @@
+//! What a command's file says about the command, and what it gets and returns.
+
+use entity::message::{Author, Type};
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    tools::{
+        self, Tool, Work,
+        spec::{ActorKind, ToolCx},
+    },
+    turns::{
+        rules::fight,
+        view::{CallStatus, ToolCall},
+    },
+};
+use base::error::{Error, Result};
+use db::tenancy::TenantTx;
+use edge::caller::{Caller, Scope};
+use world::{encounters::stand::Stand, messages::service::NewMessage, playing::Reader};
+
+/// The context of a command: who gives it, and where.
+pub struct CommandCx<'a> {
+    pub work: &'a Work<'a>,
+    pub caller: &'a Caller,
+    pub campaign: Uuid,
+    /// The character who acts.
+    pub player: Uuid,
+    pub name: &'a str,
+    /// The scene in which it happens.
+    pub scene: Option<Uuid>,
+    /// The turn that the command is part of.
+    pub turn: Option<Uuid>,
+    /// The player's words, if the history already has them: the message's id and its text.
+    pub said: Option<(Uuid, &'a str)>,
+}
+
+impl CommandCx<'_> {
+    /// The transaction in which the command runs.
+    ///
+    /// # Errors
+    /// The errors of [`Work::tx`].
+    pub(super) async fn tx(&self) -> Result<&TenantTx> {
+        self.work.tx().await
+    }
+
+    /// A message that everyone at the table reads.
+    pub(super) fn tell(&self, kind: Type, content: String) -> NewMessage {
+        NewMessage {
+            kind,
+            scene_id: self.scene,
+            player_id: Some(self.player),
+            turn_id: self.turn,
+            ..NewMessage::chat(Author::Player, self.name, content)
+        }
+    }
+
+    /// Runs a tool as the acting character. The result has only what everyone may read.
+    pub(super) async fn tool(&self, name: &str, arguments: Value) -> Result<Value> {
+        found(name)?.run(&self.as_character(), arguments).await
+    }
+
+    /// Runs a tool as the acting character, in the fight in which it stands.
+    pub(super) async fn tool_in(&self, stand: &Stand, name: &str, arguments: Value) -> Result<Value> {
+        fight::run(stand, &self.as_character(), found(name)?, arguments).await
+    }
+
+    pub(super) fn as_character(&self) -> ToolCx<'_> {
+        ToolCx {
+            effects: None,
+            work: self.work,
+            campaign: self.campaign,
+            kind: ActorKind::Character,
+            entity: self.player,
+            player: None,
+            session: None,
+            reader: Reader { role: entity::session::Role::Player, player: Some(self.player) },
+            turn: self.turn,
+            is_command: true,
+            key: self.caller.author(),
+            dice: None,
+            heard: None,
+            hand: None,
+            earlier: None,
+            preview: false,
+            apply: false,
+            rows_max: self.caller.tenant.limits.rows_per_kind,
+        }
+    }
+}
+
+fn found(tool: &str) -> Result<&'static Tool> {
+    tools::find(tool).ok_or_else(|| Error::internal("a command's tool is missing"))
+}
+
+/// Who sees the result of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    /// Everyone at the table. The result is in the history.
+    Public,
+    /// Only the caller.
+    Ephemeral,
+}
+
+/// The result of a command.
+pub struct CommandOutcome {
+    pub visibility: Visibility,
+    pub result: Value,
+    /// A sentence for people.
+    pub message: String,
+    /// The messages for the table.
+    pub messages: Vec<NewMessage>,
+    /// The decision of the rules, for the turn's record.
+    pub call: Option<ToolCall>,
+}
+
+impl CommandOutcome {
+    /// A result that only the caller sees.
+    pub(super) fn ephemeral(result: Value, message: String) -> Self {
+        Self { visibility: Visibility::Ephemeral, result, message, messages: Vec::new(), call: None }
+    }
+
+    /// A result that everyone sees: the sentence becomes a message.
+    pub(super) fn public(cx: &CommandCx<'_>, kind: Type, result: Value, message: String) -> Self {
+        let messages = vec![cx.tell(kind, message.clone())];
+        Self { visibility: Visibility::Public, result, message, messages, call: None }
+    }
+}
+
+/// What a command's file says about the command.
+pub trait CommandSpec {
+    const NAME: &'static str;
+    const DESCRIPTION: &'static str;
+    /// A scope that the caller needs besides `play`.
+    const ALSO: Option<Scope> = None;
+    /// Whether a player's token may give the command.
+    const FOR_PLAYERS: bool = true;
+    /// Whether the planner may choose the command unless the tenant's settings say otherwise.
+    const PLANNED: bool = true;
+    /// Whether the rules decide the command, so that the decision is kept as a turn.
+    const DECIDES: bool = false;
+    /// What to tell a player whose words led to invalid arguments.
+    const HINT: &'static str;
+    type Arguments: DeserializeOwned + JsonSchema;
+    /// The answer's type, for the OpenAPI document.
+    type Answer: ToSchema;
+
+    /// Checks what a schema cannot express.
+    ///
+    /// # Errors
+    /// `validation_failed` with pointers into the arguments.
+    fn check(_: &Self::Arguments) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A command that runs in the transaction of its answer.
+pub trait AtOnce: CommandSpec {
+    /// Runs the command.
+    fn run(cx: &CommandCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<CommandOutcome>>;
+}
+
+/// A tool's result, as a turn's record keeps it.
+pub(super) fn call(tool: &'static str, arguments: Value, result: &Value) -> ToolCall {
+    ToolCall {
+        id: "call_1".to_owned(),
+        name: tool.to_owned(),
+        arguments,
+        status: CallStatus::Succeeded,
+        result: Some(result.clone()),
+        error: None,
+    }
+}

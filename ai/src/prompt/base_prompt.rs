@@ -1,0 +1,180 @@
+//! A base prompt: the parts of a prompt that stay the same from turn to turn, with the versions that they were written from.
+
+use crate::prompt::key::task_of;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::{
+    cast::Cast,
+    hash::short_hash,
+    here::Here,
+    key::PromptKey,
+    lore::ScopeLore,
+    reminder::{self, Reminder},
+    segment::Segment,
+    transcript::{Transcript, messages},
+    weigh::Weigh,
+};
+use base::error::Result;
+use edge::{
+    models::{Choice, TenantModels},
+    tenants::tasks::Task,
+};
+use llm::{Message, ReplyMode};
+use world::campaigns::{prompt_section::Section, prompt_template::Layout};
+
+/// A base prompt, ready to be sent with a conversation.
+#[derive(Clone)]
+pub struct BasePrompt {
+    pub key: PromptKey,
+    pub cast: Arc<Cast>,
+    pub segments: Vec<Arc<Segment>>,
+    /// The order of the segments, and the budgets of sections.
+    pub layout: Layout,
+    /// The size of the model's context for which the prompt was written, if it is known.
+    pub(super) context: Context,
+    /// Lore that keywords may activate, in the order of its sections.
+    pub lore: Vec<Arc<ScopeLore>>,
+    /// Lore of creatures and of items, which enters a turn when its subject is here or is mentioned.
+    pub kinds: Vec<Arc<ScopeLore>>,
+    pub here: Arc<Here>,
+    pub transcript: Arc<Transcript>,
+    /// The most tokens of the conversation.
+    pub(super) history_budget: u32,
+    pub situation: Arc<str>,
+    pub hash: Arc<str>,
+    pub tokens: u32,
+    pub cache_key: Arc<str>,
+    /// The tools' definitions in the format for models. None in XML mode.
+    pub tools: Option<Arc<RawValue>>,
+    /// Sorted. `head_versions` is in the same order.
+    pub(super) head_keys: Arc<[String]>,
+    pub(super) head_versions: Vec<i64>,
+}
+
+impl Weigh for BasePrompt {
+    fn bytes(&self) -> usize {
+        self.segments.iter().map(|s| s.bytes()).sum::<usize>()
+            + self.transcript.bytes()
+            + self.head_keys.iter().map(|k| 2 * k.len() + 80).sum::<usize>()
+            + self.tools.as_ref().map_or(0, |t| t.get().len())
+            + 1000
+    }
+}
+
+impl BasePrompt {
+    /// Whether a section was written from an older version of this head. A head of the prompt that no section was written from, such as
+    /// that of an NPC's owner, outdates nothing that is costly to write.
+    #[must_use]
+    pub fn is_older(&self, head: &str, version: i64) -> bool {
+        let mut stamps = self.segments.iter().flat_map(|segment| &segment.heads);
+        stamps.any(|(own, then)| own == head && *then < version)
+    }
+
+    /// The heads from which the prompt was built.
+    #[must_use]
+    pub fn head_keys(&self) -> &[String] {
+        &self.head_keys
+    }
+
+    /// The versions of [`BasePrompt::head_keys`].
+    #[must_use]
+    pub fn head_versions(&self) -> &[i64] {
+        &self.head_versions
+    }
+
+    /// The model that answers as this entity.
+    ///
+    /// # Errors
+    /// `llm_unavailable`.
+    pub fn choose(&self, models: &TenantModels) -> Result<Arc<Choice>> {
+        let task = task_of(self.cast.entity.kind);
+        models.choose(task, &self.named(task))
+    }
+
+    /// How that model replies.
+    pub(super) fn mode(&self, models: &TenantModels) -> ReplyMode {
+        let task = task_of(self.cast.entity.kind);
+        models.mode(task, &self.named(task))
+    }
+
+    /// Whether the prompt was written for the model that would answer now. Another model may have been chosen since, or the profile of this one
+    /// may have changed.
+    pub(super) fn fits(&self, mode: Option<ReplyMode>, models: &TenantModels) -> bool {
+        let is_of_model = mode.is_some() || self.mode(models) == self.key.mode;
+        is_of_model && (self.layout.is_plain() || self.context_of(models) == self.context)
+    }
+
+    /// The room that the chosen model has. A model that cannot be asked has no known one.
+    fn context_of(&self, models: &TenantModels) -> Context {
+        self.choose(models).map_or_else(|_| Context::default(), |choice| Context::of(&choice))
+    }
+
+    /// The profiles that the entity and its campaign name.
+    fn named(&self, task: Task) -> [Option<&str>; 2] {
+        self.cast.named_models(task)
+    }
+
+    /// The same prompt after one more exchange, which raised the conversation's head.
+    #[must_use]
+    pub fn after(&self, transcript: Transcript) -> Self {
+        let mut head_versions = self.head_versions.clone();
+        let talk = self.head_keys.binary_search(&self.key.talk_head());
+        if let Some(version) = talk.ok().and_then(|at| head_versions.get_mut(at)) {
+            *version = transcript.version;
+        }
+        Self { transcript: Arc::new(transcript), head_versions, ..self.clone() }
+    }
+
+    /// The messages for the model: the rules, then everything about the world and the character, then the conversation. Roles
+    /// alternate, as strict endpoints require. Nothing is copied.
+    #[must_use]
+    pub fn messages(&self, transcript: &Transcript, turn: Arc<str>, reminders: &[Reminder]) -> Vec<Message> {
+        let is_rule = |segment: &&Arc<Segment>| matches!(segment.section, Section::EngineRules | Section::Instructions);
+        let rules = self.segments.iter().take_while(is_rule).count();
+        let told = self.segments.iter().skip(rules).filter(|segment| !segment.text.is_empty()).count();
+        let texts = self.segments.iter().map(|s| s.text.clone());
+        let mut messages = messages(texts, rules, transcript, turn);
+        reminder::insert(&mut messages, reminders, told);
+        messages
+    }
+
+    /// The segments as views list them: without optional ones that are empty.
+    pub fn listed(&self) -> impl Iterator<Item = &Arc<Segment>> {
+        self.segments.iter().filter(|s| !s.section.is_optional() || !s.text.is_empty() || !s.cut.is_empty())
+    }
+
+    /// The conversation, as far as its budget allows.
+    #[must_use]
+    pub fn window(&self) -> Arc<Transcript> {
+        self.transcript.within(self.history_budget)
+    }
+}
+
+/// The room that a model has for a prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Context {
+    /// The size of its context in tokens, if its profile says so.
+    pub tokens: Option<u32>,
+    /// What its answer may take of that.
+    pub output_tokens: u32,
+}
+
+impl Context {
+    pub fn of(choice: &Choice) -> Self {
+        let output = choice.endpoint.options.parameters.max_output_tokens;
+        Self { tokens: choice.context_tokens, output_tokens: output.unwrap_or(OUTPUT_TOKENS) }
+    }
+}
+
+/// What is reserved for an answer whose length the profile does not limit.
+const OUTPUT_TOKENS: u32 = 1024;
+
+/// The hash of a base prompt and its tokens.
+pub(super) fn summed(segments: &[Arc<Segment>]) -> (Arc<str>, u32) {
+    let mut hash = Sha256::new();
+    segments.iter().for_each(|s| hash.update(s.hash.as_bytes()));
+    (short_hash(&hash.finalize()).into(), segments.iter().map(|s| s.tokens).sum())
+}

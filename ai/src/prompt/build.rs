@@ -1,0 +1,339 @@
+//! Builds a base prompt: reads what its sections are written from, and writes those that are outdated.
+
+use std::sync::Arc;
+
+use entity::{campaign, character, npc, owner};
+use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::{
+    base_prompt::{BasePrompt, Context, summed},
+    cache::Prompts,
+    cast::{Cast, EntityFacts, PlayerFacts},
+    fresh_lore::cached_lore,
+    hash::short_hash,
+    heads::{self, Heads},
+    here::{self, Here},
+    key::{PromptKey, task_of},
+    lore::{Knower, ScopeLore},
+    macros::has_macros,
+    names::PromptRequest,
+    reminder,
+    scope::{self, LoreScope},
+    segment::{self, SectionDraft, Segment},
+    transcript::Transcript,
+};
+use crate::tools;
+use base::{
+    error::{Error, Result},
+    metrics,
+};
+use db::tenancy::TenantTx;
+use edge::http::resource::col;
+use entity::kind::EntityKind;
+use llm::ReplyMode;
+use world::campaigns::{prompt_section::Section, prompt_template::Layout};
+
+/// What is reserved for a player's action and the decision of the rules.
+const ACTION_TOKENS: u32 = 200;
+
+/// What the sections of a base prompt are written from.
+struct Sources {
+    key: PromptKey,
+    cast: Arc<Cast>,
+    layout: Layout,
+    context: Context,
+    heads: Heads,
+    global: [LoreScope; 1],
+    player_scopes: Vec<LoreScope>,
+    lore_global: Vec<Arc<ScopeLore>>,
+    lore_scoped: Vec<Arc<ScopeLore>>,
+    lore_player: Vec<Arc<ScopeLore>>,
+    /// Lore of creatures and of items, and which of them are here.
+    kinds: Vec<Arc<ScopeLore>>,
+    here: Arc<Here>,
+}
+
+impl Sources {
+    fn version(&self, head: &str) -> i64 {
+        self.heads.get(head).copied().unwrap_or_default()
+    }
+
+    /// The heads from which a section is written, with their versions.
+    fn stamps(&self, section: Section) -> Vec<(String, i64)> {
+        let campaign = || format!("campaign:{}", self.key.campaign);
+        let entity = || format!("entity:{}", self.key.entity);
+        let player = || format!("player:{}", self.key.player);
+        let told = || vec![campaign(), entity(), player()];
+        let (heads, scopes): (Vec<String>, &[LoreScope]) = match section {
+            Section::EngineRules => (Vec::new(), &[]),
+            // Macros in them name the entity and the player.
+            Section::Instructions | Section::CharacterInstructions => (told(), &[]),
+            Section::Scenario | Section::ExampleDialogue => (told(), &[]),
+            Section::Personality
+                if has_macros(&self.cast.entity.description) || has_macros(&self.cast.entity.personality) =>
+            {
+                (vec![entity(), player()], &[])
+            }
+            Section::GlobalLore => (vec![campaign()], &self.global),
+            Section::ScopedLore => (vec![campaign()], &self.cast.entity.scopes),
+            Section::Personality | Section::Tools => (vec![entity()], &[]),
+            Section::PlayerLore => (vec![campaign(), player()], &self.player_scopes),
+            _ => (vec![campaign(), player(), self.key.memory_head()], &[]),
+        };
+        let heads = heads.into_iter().chain(scopes.iter().map(LoreScope::head));
+        let stamp = |head: String| {
+            let version = self.version(&head);
+            (head, version)
+        };
+        // A budget that depends on the model's profile has no head of its own.
+        let share = self.layout.share(section).map(|tokens| ("share".to_owned(), i64::from(tokens)));
+        heads.map(stamp).chain(share).collect()
+    }
+
+    /// Writes a section. Only the section with the memories reads from the database.
+    async fn write(&self, tx: &TenantTx, section: Section, budget: u32) -> Result<Segment> {
+        let (cast, mode, knower) = (&*self.cast, self.key.mode, Knower::Entity(self.key.entity));
+        let draft = match section {
+            Section::EngineRules => segment::engine_rules(mode).into(),
+            Section::Instructions => {
+                let is_shown = self.layout.base.contains(&Section::CharacterInstructions);
+                segment::instructions(cast, is_shown).into()
+            }
+            Section::CharacterInstructions => segment::character_instructions(cast).into(),
+            Section::Scenario => segment::scenario(cast, budget),
+            Section::ExampleDialogue => segment::example_dialogue(cast, budget),
+            Section::GlobalLore => segment::lore_section("world_lore", &self.lore_global, knower, budget),
+            Section::ScopedLore => segment::lore_section("local_lore", &self.lore_scoped, knower, budget),
+            Section::Personality => segment::personality(cast).into(),
+            Section::Tools => segment::tools(cast, mode).into(),
+            Section::PlayerLore => {
+                let lore = segment::lore_section("player_lore", &self.lore_player, knower, budget);
+                SectionDraft { text: format!("{}{}", segment::player_heading(cast), lore.text), ..lore }
+            }
+            _ => return segment::memories(tx, cast, budget).await,
+        };
+        Segment::of(section, draft).await
+    }
+}
+
+/// Builds the prompt for a key, with as much of an old one as is up to date.
+pub(super) struct Builder<'a> {
+    prompts: &'a Prompts,
+    tx: &'a TenantTx,
+    old: Option<&'a BasePrompt>,
+    key: PromptKey,
+    built: bool,
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(prompts: &'a Prompts, tx: &'a TenantTx, old: Option<&'a BasePrompt>, key: PromptKey) -> Self {
+        Self { prompts, tx, old, key, built: false }
+    }
+
+    /// The prompt, and whether a section was written for it.
+    pub async fn build(mut self, request: &PromptRequest<'_>) -> Result<(BasePrompt, bool)> {
+        let sources = self.sources(request).await?;
+        let mut segments = Vec::with_capacity(sources.layout.base.len());
+        for section in &sources.layout.base {
+            segments.push(self.segment(&sources, *section).await?);
+        }
+        let history_budget = self.fit(&sources, &mut segments).await?;
+        let transcript = self.transcript(&sources).await?;
+        let (hash, tokens) = summed(&segments);
+        let cache_key = Sha256::digest([self.tx.tenant().as_bytes(), &self.key.campaign.as_bytes()[..], b"1"].concat());
+        let Sources { cast, heads, lore_global, lore_scoped, lore_player, kinds, here, layout, context, .. } = sources;
+        let base = BasePrompt {
+            key: self.key,
+            layout,
+            context,
+            history_budget,
+            hash,
+            tokens,
+            segments,
+            lore: lore_global.into_iter().chain(lore_scoped).chain(lore_player).collect(),
+            kinds,
+            here,
+            transcript,
+            situation: segment::situation(&cast).into(),
+            cache_key: short_hash(&cache_key).into(),
+            tools: (self.key.mode == ReplyMode::Native)
+                .then(|| tools::definitions(cast.entity.kind, &cast.entity.tools))
+                .flatten()
+                .map(Arc::from),
+            cast,
+            head_versions: heads.values().copied().collect(),
+            head_keys: heads.into_keys().collect(),
+        };
+        Ok((base, self.built))
+    }
+
+    /// Reads what the sections are written from. Heads are read before the data that they are about.
+    async fn sources(&self, request: &PromptRequest<'_>) -> Result<Sources> {
+        let mut heads = self.cast_heads().await?;
+        let cast = Arc::new(self.cast(request.names.kind, &mut heads).await?);
+        let task = task_of(request.names.kind);
+        let chosen = request.models.choose(task, &cast.named_models(task));
+        let context = chosen.map_or_else(|_| Context::default(), |choice| Context::of(&choice));
+        let layout = Layout::of(&cast.settings, task.as_str(), context.tokens);
+        let player_scopes = scope::of_player(&cast.player.race, &cast.player.profession, &cast.entity.scopes);
+        let global = [LoreScope::global()];
+        let scopes = global.iter().chain(&cast.entity.scopes).chain(&player_scopes);
+        let mut keys: Vec<String> = scopes.map(LoreScope::head).collect();
+        keys.extend([self.key.memory_head(), self.key.talk_head()]);
+        let kinds = LoreScope::kinds();
+        keys.extend(kinds.iter().map(LoreScope::head));
+        heads.extend(heads::versions(self.tx, self.key.campaign, &keys).await?);
+        let kinds = self.lore(&kinds, &heads).await?;
+        let here = Arc::new(self.here(&cast, &kinds, &mut heads).await?);
+        Ok(Sources {
+            key: self.key,
+            layout,
+            context,
+            lore_global: self.lore(&global, &heads).await?,
+            lore_scoped: self.lore(&cast.entity.scopes, &heads).await?,
+            lore_player: self.lore(&player_scopes, &heads).await?,
+            kinds,
+            here,
+            cast,
+            heads,
+            global,
+            player_scopes,
+        })
+    }
+
+    /// A section: that of the old prompt if its heads have not changed, or a new one.
+    async fn segment(&mut self, sources: &Sources, section: Section) -> Result<Arc<Segment>> {
+        let heads = sources.stamps(section);
+        let same = self.old.and_then(|old| old.segments.iter().find(|s| s.section == section && s.heads == heads));
+        if let Some(same) = same {
+            return Ok(same.clone());
+        }
+        self.built = true;
+        metrics::SEGMENTS_BUILT.with_label_values(&[section.name()]).inc();
+        let budget = sources.layout.budget(section, &sources.cast.settings);
+        let segment = sources.write(self.tx, section, budget).await?;
+        Ok(Arc::new(Segment { heads, ..segment }))
+    }
+
+    /// Cuts sections, as the campaign's template says, until the prompt fits into the model's context together with the conversation, the
+    /// turn and an answer. Returns the budget that is left for the conversation.
+    async fn fit(&self, sources: &Sources, segments: &mut [Arc<Segment>]) -> Result<u32> {
+        let budget = |section| sources.layout.budget(section, &sources.cast.settings);
+        let mut history = budget(Section::History);
+        let Some(context) = sources.context.tokens else { return Ok(history) };
+        // The definitions of tools are sent beside the messages. A token has about three bytes of JSON.
+        let tools = tools::definitions(sources.cast.entity.kind, &sources.cast.entity.tools);
+        let tools = tools.filter(|_| self.key.mode == ReplyMode::Native).map_or(0, |tools| tools.get().len() / 3);
+        let late: u32 = reminder::reminders(&sources.cast, Uuid::nil()).iter().map(|reminder| reminder.tokens).sum();
+        let kept = [budget(Section::Turn), late, u32::try_from(tools).unwrap_or(u32::MAX), ACTION_TOKENS];
+        let kept = kept.into_iter().fold(sources.context.output_tokens, u32::saturating_add);
+        let room = context.saturating_sub(kept);
+        for section in &sources.layout.cut {
+            let base: u32 = segments.iter().map(|segment| segment.tokens).sum();
+            let excess = base.saturating_add(history).saturating_sub(room);
+            if excess == 0 {
+                break;
+            }
+            if *section == Section::History {
+                history = history.saturating_sub(excess);
+            } else if let Some(segment) = segments.iter_mut().find(|segment| segment.section == *section) {
+                let budget = segment.tokens.saturating_sub(excess);
+                let written = sources.write(self.tx, *section, budget).await?;
+                // Nobody takes it for the whole section.
+                let cut = ("cut".to_owned(), i64::from(budget));
+                let heads = segment.heads.iter().cloned().chain([cut]).collect();
+                *segment = Arc::new(Segment { heads, ..written });
+            }
+        }
+        Ok(history)
+    }
+
+    /// The conversation: that of the old prompt if it has not changed, or the present one.
+    async fn transcript(&self, sources: &Sources) -> Result<Arc<Transcript>> {
+        let version = sources.version(&self.key.talk_head());
+        if let Some(same) = self.old.map(|old| &old.transcript).filter(|t| t.version == version) {
+            return Ok(same.clone());
+        }
+        Transcript::load(self.tx, self.key.entity, self.key.player, version).await.map(Arc::new)
+    }
+
+    /// The heads of the data about campaign, entity and player, read before that data.
+    async fn cast_heads(&self) -> Result<Heads> {
+        let PromptKey { campaign, entity, player, .. } = self.key;
+        let keys = [
+            format!("campaign:{campaign}"),
+            format!("clock:{campaign}"),
+            format!("entity:{entity}"),
+            format!("mood:{entity}"),
+            format!("player:{player}"),
+            format!("place:{player}"),
+        ];
+        heads::versions(self.tx, campaign, &keys).await
+    }
+
+    async fn row<E: EntityTrait>(&self, id: Uuid, what: &str) -> Result<E::Model> {
+        let select = E::find().filter(col("tenant_id").eq(self.tx.tenant())).filter(col("id").eq(id));
+        select.one(self.tx).await?.ok_or_else(|| Error::not_found(what))
+    }
+
+    async fn cast(&self, kind: EntityKind, known: &mut Heads) -> Result<Cast> {
+        let campaign: campaign::Model = self.row::<campaign::Entity>(self.key.campaign, "campaign").await?;
+        let player: character::Model = self.row::<character::Entity>(self.key.player, "character").await?;
+        let entity = match kind {
+            EntityKind::Npc => {
+                let npc: npc::Model = self.row::<npc::Entity>(self.key.entity, "npc").await?;
+                let of_owner = |id| [format!("entity:{id}"), format!("mood:{id}")];
+                let owner_heads: Vec<_> = npc.owner_ids.iter().flat_map(of_owner).collect();
+                known.extend(heads::versions(self.tx, self.key.campaign, &owner_heads).await?);
+                let owners = owner::Entity::find()
+                    .filter(col("tenant_id").eq(self.tx.tenant()))
+                    .filter(col("id").is_in(npc.owner_ids.iter().copied()))
+                    .all(self.tx)
+                    .await?;
+                EntityFacts::of_npc(npc, &owners)
+            }
+            EntityKind::Owner => EntityFacts::of_owner(self.row::<owner::Entity>(self.key.entity, "owner").await?),
+        };
+        Ok(Cast {
+            campaign: self.key.campaign,
+            settings: campaign.settings.0,
+            instructions: campaign.instructions,
+            game_time: campaign.game_time.unwrap_or_default(),
+            entity,
+            player: PlayerFacts::of(player),
+        })
+    }
+
+    /// Which creatures or items are here, for the kinds that have lore. No statement if there is no such lore.
+    async fn here(&self, cast: &Cast, kinds: &[Arc<ScopeLore>], known: &mut Heads) -> Result<Here> {
+        let PromptKey { campaign, entity, player, .. } = self.key;
+        let has = |kind: &str| kinds.iter().any(|lore| lore.scope.scope == kind && lore.has_keywords());
+        let (creatures, items) = (has("creature"), has("item"));
+        let mut keys = Vec::new();
+        if creatures {
+            keys.push(format!("creatures:{campaign}"));
+        }
+        if items {
+            keys.extend([format!("pack:{entity}"), format!("pack:{player}")]);
+        }
+        let mut here = Here::default();
+        if keys.is_empty() {
+            return Ok(here);
+        }
+        known.extend(heads::versions(self.tx, campaign, &keys).await?);
+        if creatures {
+            let places = [cast.player.location.as_str(), cast.entity.place.as_str()];
+            here.creatures = here::creatures(self.tx, campaign, &places, entity).await?;
+        }
+        if items {
+            here.items = here::items(self.tx, player, entity).await?;
+        }
+        Ok(here)
+    }
+
+    async fn lore(&self, scopes: &[LoreScope], known: &Heads) -> Result<Vec<Arc<ScopeLore>>> {
+        cached_lore(self.prompts, self.tx, self.key.campaign, scopes, known).await
+    }
+}

@@ -1,0 +1,193 @@
+//! The work of the turn: the conversation with the model, and its end.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::{
+    prompt::{
+        base_prompt::BasePrompt,
+        macros::Macros,
+        reminder::Reminder,
+        transcript::{Exchange, Transcript},
+        turn::TurnText,
+    },
+    tools::{self, Effects, Rest},
+    turns::{
+        calls::Hands,
+        frame::Turn,
+        job::{Job, Reaction},
+        store::{Ended, NewReply, NewTurn, Place},
+        talk::{Question, Talk},
+        view::{Mechanics, Status},
+    },
+};
+use base::{
+    error::{Error, Result},
+    tokens,
+};
+use edge::http::Reply;
+use entity::message::{Author, Type};
+use world::{messages::service::NewMessage, owners::influence::Prices};
+
+/// A turn in progress.
+pub(super) struct AnswerTurn<'a> {
+    pub talk: Talk<'a>,
+    pub job: &'a Job,
+    pub base: Arc<BasePrompt>,
+    pub hit: bool,
+    pub transcript: Arc<Transcript>,
+    pub text: TurnText,
+    pub reminders: Vec<Reminder>,
+    pub mechanics: Option<Mechanics>,
+    pub place: Place,
+}
+
+impl Turn for AnswerTurn<'_> {
+    fn talk(&self) -> &Talk<'_> {
+        &self.talk
+    }
+
+    async fn work(&mut self) -> Result<Reply> {
+        let status = self.converse().await?;
+        Box::pin(self.finish(status)).await
+    }
+
+    fn failed(&self, status: Status, _why: &Error) -> Result<(Vec<u8>, String)> {
+        self.body_and_record(status, &self.talk.narrative())
+    }
+
+    fn is_hit(&self) -> bool {
+        self.hit
+    }
+}
+
+impl AnswerTurn<'_> {
+    pub fn row(&self) -> NewTurn<'_> {
+        NewTurn {
+            on_failure: self.job.on_failure,
+            talk_version: Some(self.base.transcript.version),
+            parent: self.job.way.again().map(|again| again.parent),
+            place: self.place,
+            ..self.talk.row(&self.job.action, self.job.key.as_ref())
+        }
+    }
+
+    /// The conversation with the model, as the entity and with its tools.
+    async fn converse(&mut self) -> Result<Status> {
+        let greetings = &self.base.cast.entity.greetings;
+        if let Some(greeting) = self.job.way.greeting().and_then(|at| greetings.get(at)) {
+            let words = Macros::of_turn(&self.base.cast, self.talk.id).fill(greeting).into_owned();
+            self.talk.recite(&words);
+            return Ok(Status::Succeeded);
+        }
+        let messages = self.base.messages(&self.transcript, self.text.text.clone(), &self.reminders);
+        let cast = &self.base.cast;
+        let question =
+            Question { messages: &messages, tools: self.base.tools.as_deref(), cache_key: &self.base.cache_key };
+        let hands = Hands {
+            campaign: cast.campaign,
+            kind: cast.entity.kind.into(),
+            entity: cast.entity.id,
+            player: Some((cast.player.id, &cast.player.slug)),
+            tools: tools::granted(cast.entity.kind, &cast.entity.tools),
+            prices: Prices::of(&cast.settings),
+            session: None,
+            hand: None,
+            earlier: self.job.way.again().map(|again| &again.earlier),
+            rows_max: self.talk.caller.tenant.limits.rows_per_kind,
+            effects: Effects::of(self.talk.app.settings.turns.effects_max),
+        };
+        self.talk.run(&question, &hands).await
+    }
+
+    /// Commits the answer: messages, record, usage, key.
+    async fn finish(&mut self, status: Status) -> Result<Reply> {
+        let narrative = self.talk.narrative();
+        let narrative_tokens = tokens::count_apart(narrative.clone()).await?;
+        let (body, record) = self.body_and_record(status, &narrative)?;
+        let messages = self.messages(&narrative, narrative_tokens);
+        // An answer that nobody asked for waits until the player can hear it.
+        let reply = self.job.reaction.as_ref().map(|reaction| self.reply(reaction, &narrative, &messages));
+        let ended = Ended { status, record, calls: &self.talk.llm_calls, body: &body, reply: reply.as_ref() };
+        let said = if reply.is_some() { &[] } else { &messages[..] };
+        self.talk.save_told().await;
+        self.talk.end(&self.row(), ended, said, Rest::default()).await?;
+        if reply.is_none() {
+            self.remember(messages[0].id, narrative, narrative_tokens);
+        }
+        Ok(Reply { status: 200, body, ..Reply::default() })
+    }
+
+    /// The turn's two messages: the player's and the answer.
+    fn messages(&self, narrative: &str, narrative_tokens: u32) -> [NewMessage; 2] {
+        let player_message = Uuid::now_v7();
+        let message = |author, name: &str, content| NewMessage {
+            player_id: Some(self.base.key.player),
+            entity_id: Some(self.base.key.entity),
+            turn_id: Some(self.talk.id),
+            ..NewMessage::chat(author, name, content)
+        };
+        let cast = &self.base.cast;
+        let mut messages = [
+            NewMessage {
+                id: player_message,
+                prompt_text: Some(self.text.without_words()),
+                tokens: self.text.tokens,
+                window_start: Some(self.kept().exchanges.first().map_or(player_message, |e| e.id)),
+                ..message(Author::Player, &cast.player.name, self.job.action.clone())
+            },
+            NewMessage { tokens: narrative_tokens, ..message(Author::Ai, &cast.entity.name, narrative.to_owned()) },
+        ];
+        if self.job.way.is_unprompted() {
+            unsaid(&mut messages[0]);
+        }
+        messages
+    }
+
+    /// The reply of a reaction. Its first message holds what the model read and is only for game masters.
+    fn reply<'r>(&self, reaction: &'r Reaction, narrative: &'r str, messages: &[NewMessage]) -> NewReply<'r> {
+        let mut messages = messages.to_vec();
+        if let Some(read) = messages.first_mut() {
+            unsaid(read);
+        }
+        NewReply {
+            id: Uuid::now_v7(),
+            reaction_id: reaction.id,
+            player_id: self.base.key.player,
+            entity_kind: self.job.kind.as_str(),
+            entity_id: self.base.key.entity,
+            narrative: narrative.trim(),
+            messages,
+            location_key: reaction.location_key.as_deref(),
+            reverts: reaction.reverts,
+            expires_seconds: reaction.expires_seconds,
+        }
+    }
+
+    /// The conversation that later turns begin with: what this turn's model read, unless a template or a small context hid a part of it.
+    fn kept(&self) -> &Transcript {
+        if self.base.layout.shows_history() { &self.transcript } else { &self.base.transcript }
+    }
+
+    /// Adds the exchange to the cached prompt. The turn's transaction raised the conversation's head by one. If another transaction
+    /// raised it as well, the head is higher than the cached one, and the next turn reads the conversation again.
+    fn remember(&self, id: Uuid, narrative: String, narrative_tokens: u32) {
+        let version = self.base.transcript.version + 1;
+        let exchange = Exchange {
+            id,
+            said: self.job.action.as_str().into(),
+            user: self.text.text.clone(),
+            assistant: narrative.into(),
+            tokens: self.text.tokens.saturating_add(narrative_tokens),
+        };
+        let next = self.base.after(self.kept().with(exchange, version));
+        self.talk.app.prompts.base.put(self.talk.caller.tenant_id(), self.base.key, Arc::new(next));
+    }
+}
+
+/// Marks the message that a model read as one that no player said. Only game masters see it.
+fn unsaid(message: &mut NewMessage) {
+    (message.kind, message.author) = (Type::System, Author::System);
+    message.blind = true;
+}

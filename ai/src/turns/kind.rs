@@ -1,0 +1,48 @@
+//! The kinds of turns.
+
+use entity::kind::EntityKind;
+use serde::{
+    Deserialize, Serialize,
+    de::{IntoDeserializer, value},
+};
+use utoipa::ToSchema;
+
+/// The kind of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnKind {
+    Npc,
+    Owner,
+    Gm,
+    Rules,
+    Planner,
+}
+
+impl TurnKind {
+    /// The name in the database, in JSON and in metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Npc => "npc",
+            Self::Owner => "owner",
+            Self::Gm => "gm",
+            Self::Rules => "rules",
+            Self::Planner => "planner",
+        }
+    }
+
+    /// The kind with this name in the database.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::deserialize(name.into_deserializer()).map_err(|_: value::Error| ()).ok()
+    }
+}
+
+impl From<EntityKind> for TurnKind {
+    fn from(kind: EntityKind) -> Self {
+        match kind {
+            EntityKind::Npc => Self::Npc,
+            EntityKind::Owner => Self::Owner,
+        }
+    }
+}

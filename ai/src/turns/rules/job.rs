@@ -1,0 +1,47 @@
+//! A request for the rules to decide an action.
+
+use uuid::Uuid;
+
+use super::resolution::Resolution;
+use base::error::Result;
+use edge::http::{Reply, idempotency::IdempotencyKey};
+use llm::ReplyMode;
+use world::messages::service::NewMessage;
+
+/// An action for the rules to decide.
+pub struct RulesJob {
+    pub campaign: String,
+    pub player: String,
+    pub action: String,
+    /// None if the chosen model decides.
+    pub mode: Option<ReplyMode>,
+    pub dice: Option<Vec<u32>>,
+    pub preview: bool,
+    pub key: Option<IdempotencyKey>,
+    /// Set if the action was given as a command.
+    pub command: Option<AsCommand>,
+}
+
+/// How to handle an action that was given as a command: it is narrated, answered like a command, and written to the table.
+pub struct AsCommand {
+    /// The scene in which it happens, by id or slug. Alternatively, `channel`.
+    pub scene: Option<String>,
+    pub channel: Option<String>,
+    pub answer: Answer,
+}
+
+/// Builds the answer for a decision, and the messages for the table.
+pub type Answer = fn(&Resolution, &Teller<'_>) -> Result<(Reply, Vec<NewMessage>)>;
+
+/// Whose action it is, and where.
+pub struct Teller<'a> {
+    pub turn: Uuid,
+    pub player: Uuid,
+    pub name: &'a str,
+    pub scene: Option<Uuid>,
+    /// The player's words, unless the history already has them.
+    pub words: Option<&'a str>,
+}
+
+/// The most messages of a command: the player's words, the decision, its narration.
+pub const COMMAND_MESSAGES: u64 = 3;

@@ -1,0 +1,53 @@
+//! The answer of a rules turn.
+
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::ruling::Decided;
+use crate::turns::talk::Talk;
+use llm::Usage;
+
+/// The answer to a client.
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+pub struct Resolution {
+    /// The outcome: check, components, dice, success, damage, changes.
+    #[schema(value_type = Object)]
+    pub parsed: Value,
+    /// The outcome in seven lines, for a narrator.
+    pub raw: String,
+    /// The tool that the model chose.
+    pub tool: &'static str,
+    /// The arguments that the model chose.
+    #[schema(value_type = Object)]
+    pub arguments: Value,
+    /// The narration of the outcome. Only the command `do` has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub narration: Option<String>,
+    pub usage: Usage,
+    pub turn_id: Uuid,
+    /// The text that the fight's log already has.
+    #[serde(skip)]
+    pub told: Option<String>,
+    /// What to ask the player. If set, nothing was done.
+    #[serde(skip)]
+    pub unclear: Option<String>,
+}
+
+impl Resolution {
+    /// The decision in a turn in progress.
+    #[must_use]
+    pub fn of(decided: &Decided, narration: Option<String>, talk: &Talk<'_>) -> Self {
+        Self {
+            parsed: decided.parsed.clone(),
+            raw: decided.raw.clone(),
+            tool: decided.tool,
+            arguments: decided.arguments.clone(),
+            narration,
+            usage: talk.usage,
+            turn_id: talk.id,
+            told: decided.told.clone(),
+            unclear: decided.unclear.clone(),
+        }
+    }
+}
