@@ -171,8 +171,8 @@ async fn a_greeting_opens_a_conversation_without_a_model() {
     let turn = greet(json!({ "player_id": "player_alice" })).await.expect(200).body;
     assert_eq!(turn["narrative"], "Maren lifts the lamp. \"Who is there, Alice?\"");
     assert_eq!(
-        (&turn["status"], &turn["model"], &turn["usage"]["llm_calls"]),
-        (&json!("succeeded"), &json!(""), &json!(0))
+        (&turn["status"], &turn["trigger"], &turn["model"], &turn["usage"]["llm_calls"]),
+        (&json!("succeeded"), &json!("greeting"), &json!(""), &json!(0))
     );
     assert_eq!(server.model.requests().len(), 0);
     greet(json!({ "player_id": "player_alice" })).await.problem(409, "conflict");

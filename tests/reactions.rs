@@ -59,7 +59,7 @@ async fn reactions(world: &World<'_>, query: &str) -> Vec<Value> {
 /// Waits until this many reactions have this state.
 async fn ended(world: &World<'_>, state: &str, count: usize) {
     until(&format!("{count} reactions that are {state}"), async || {
-        reactions(world, &format!("&state={state}")).await.len() == count
+        reactions(world, &format!("&status={state}")).await.len() == count
     })
     .await;
 }

@@ -236,6 +236,8 @@ fn v1(to: &mut impl Routes) {
         reactions::http::acknowledge_reply,
         reactions::http::acknowledge_players_reply,
         significance::http::list_significance,
+        significance::http::list_npc_scores,
+        significance::http::list_owner_scores,
         significance::http::rehearse_actions,
         significance::http::list_reactions,
         significance::http::get_reaction,

@@ -102,7 +102,7 @@ pub async fn measure(
 ) -> Result<(), Failure> {
     let mut db = PgConnection::connect(database).await?;
     let mut connection = Connection::open(&world.addr).await?;
-    let settings = json!({ "settings": { "reaction_cooldown_seconds": 0, "reactions_per_day": 1_000_000 } });
+    let settings = json!({ "settings": { "reaction_cooldown_seconds": 0, "reactions_per_day_max": 1_000_000 } });
     send(&mut connection, world, "PATCH", "port-town", &settings).await?;
     cost(report, world, meter, &mut db, time).await?;
 
@@ -223,7 +223,7 @@ async fn storm(world: &World) -> Result<(), Failure> {
     let npc =
         |n| json!({ "slug": format!("s{n}"), "name": format!("S {n}"), "location": "square", "reaction_threshold": 1 });
     let player = |n| json!({ "slug": format!("q{n}"), "name": format!("Q {n}"), "location": "square" });
-    let settings = json!({ "reaction_cooldown_seconds": 0, "reactions_per_day": 1_000_000 });
+    let settings = json!({ "reaction_cooldown_seconds": 0, "reactions_per_day_max": 1_000_000 });
     let body = json!({ "slug": "storm", "name": "Storm", "settings": settings });
     send(&mut connection, world, "POST", "", &body).await?;
     for n in 0..npcs {

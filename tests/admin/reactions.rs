@@ -41,10 +41,10 @@ async fn dead(server: &Server, world: &World<'_>) -> Value {
     server.model.set_script(Script::replies([Reply::status(400)]).then(rehearsal::Then::RepeatLast));
     act(world, "attack").await;
     until("a failed attempt", async || one(world).await["error"].is_object()).await;
-    let often = "UPDATE reaction SET tries = 4, due_at = now() WHERE state = 'queued'";
+    let often = "UPDATE reaction SET tries = 2, due_at = now() WHERE state = 'queued'";
     until("a dead reaction", async || {
         sqlx::query(often).execute(&mut server.owner().await).await.unwrap();
-        one(world).await["state"] == "dead"
+        one(world).await["status"] == "dead"
     })
     .await;
     one(world).await
@@ -69,9 +69,9 @@ async fn a_dead_reaction_is_ended_and_tried_again() {
     assert!(page.contains(&format!("{list}/{id}/end")) && page.contains(&format!("{list}/{id}/retry")), "{page}");
     // Filters.
     for (query, is_there) in [
-        ("state=dead", true),
-        ("state=done", false),
-        ("entity_id=innkeeper_bob&player_id=player_alice&state=", true),
+        ("status=dead", true),
+        ("status=done", false),
+        ("entity_id=innkeeper_bob&player_id=player_alice&status=", true),
         ("entity_id=&player_id=player_mallory", false),
         ("entity_id=nobody", false),
     ] {
@@ -81,7 +81,7 @@ async fn a_dead_reaction_is_ended_and_tried_again() {
     }
     // Ended, once however often the form is sent; and tried again.
     assert_eq!(mara.post(&format!("{list}/{id}/end"), &[]).await.expect(303).header("location"), list);
-    assert_eq!(one(&world).await["state"], "cancelled");
+    assert_eq!(one(&world).await["status"], "cancelled");
     mara.post(&format!("{list}/{id}/end"), &[]).await.expect(303);
     let page = mara.get(&list).await.expect(200).text;
     assert!(page.contains("<h2>Ended</h2>") && !page.contains("<h2>Dead</h2>"), "{page}");
@@ -89,7 +89,7 @@ async fn a_dead_reaction_is_ended_and_tried_again() {
     let back = mara.post(&format!("{list}/{id}/retry"), &[("back", "entity")]).await.expect(303);
     let bob = world.get("/npcs/innkeeper_bob").await.expect(200).id();
     assert_eq!(back.header("location"), format!("{AT}/npcs/{bob}/reactions"));
-    assert!(matches!(one(&world).await["state"].as_str().unwrap(), "queued" | "running" | "done"));
+    assert!(matches!(one(&world).await["status"].as_str().unwrap(), "waiting" | "running" | "done"));
     mara.post(&format!("{list}/{bob}/retry"), &[]).await.expect(404);
     mara.post(&format!("{list}/x/end"), &[]).await.expect(404);
 }
@@ -111,7 +111,7 @@ async fn the_page_of_an_npc_and_an_owner_shows_scores() {
     assert!(words(&npc).contains("Alice 4 of 7 4 – – –") && !npc.contains("<b>Bob"), "{npc}");
     server.model.set_script(Script::always(Reply::text("You again!")));
     act(&world, "talk").await;
-    until("the reaction", async || one(&world).await["state"] == "done").await;
+    until("the reaction", async || one(&world).await["status"] == "done").await;
     let npc = words(&mara.get(&format!("{AT}/npcs/innkeeper_bob/reactions")).await.expect(200).text);
     assert!(npc.contains("Alice 0 of 7 0 in ") && npc.contains("Last reaction To whom Alice State done"), "{npc}");
     assert!(npc.contains("5 actions with a score of 9"), "{npc}");
@@ -128,7 +128,7 @@ async fn the_page_of_an_npc_and_an_owner_shows_scores() {
     mara.post(&path, &[("name", "Bob"), ("version", &version), ("reaction_threshold", "12")]).await.expect(303);
     assert_eq!(world.get("/npcs/innkeeper_bob").await.body["reaction_threshold"], 12);
     let settings = mara.get(&format!("{AT}/edit")).await.expect(200).text;
-    assert!(settings.contains("significance_scores") && settings.contains("automatic_actions"), "{settings}");
+    assert!(settings.contains("significance_scores") && settings.contains("report_actions"), "{settings}");
 }
 
 const EXAMPLE: &str =

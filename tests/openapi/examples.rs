@@ -119,7 +119,8 @@ async fn reacted(server: &Server, tenant: &Client<'_>, operation: &Operation, na
     let at = |rest: &str| format!("/v1/campaigns/port-town{rest}");
     let act = json!({ "player_id": "player_alice", "type": "attack", "targets": ["innkeeper_bob"] });
     tenant.post(&at("/actions"), act).await.expect(202);
-    until("the reaction", async || tenant.get(&at("/reactions?state=done")).await.expect(200).items().len() == 1).await;
+    until("the reaction", async || tenant.get(&at("/reactions?status=done")).await.expect(200).items().len() == 1)
+        .await;
     if name != "reaction" {
         let replies = tenant.get(&at("/players/player_alice/replies")).await.expect(200);
         return replies.items()[0]["id"].clone();

@@ -28,62 +28,63 @@ async fn commands_report_themselves_if_the_campaign_says_so() {
     let world = town(tenant.world().await).await;
     command(&world, "move", json!({ "location": "town square" })).await;
     assert_eq!(score(&world).await, 0.0);
-    let all = json!(["roll", "check", "do", "move", "use_skill", "attack", "say"]);
-    settings(&world, json!({ "automatic_actions": all, "significance_scores": { "roll": 0.5 } })).await;
+    settings(&world, json!({ "report_actions": { "commands": true, "moves": true, "table_events": true } })).await;
     command(&world, "move", json!({ "location": "town square" })).await;
     assert_eq!(score(&world).await, 1.0);
     command(&world, "roll", json!({ "expr": "1d20" })).await;
-    assert_eq!(score(&world).await, 1.5);
+    assert_eq!(score(&world).await, 1.0, "dice alone are no action");
+    command(&world, "check", json!({ "skill": "stealth", "dc": 10 })).await;
+    assert_eq!(score(&world).await, 6.0, "a check uses a skill");
     // A plan of the player's words.
-    let plan = json!({ "command": "roll", "args": { "expr": "2d6" } });
+    let plan = json!({ "command": "check", "args": { "skill": "stealth", "dc": 10 } });
     server.model.set_script(Script::replies([Reply::text(plan.to_string())]));
-    let planned =
-        world.post("/act", json!({ "player_id": "player_alice", "message": "I throw dice." })).await.expect(200);
-    assert_eq!(planned.body["outcome"], "executed");
-    assert_eq!(score(&world).await, 2.0);
+    let planned = world.post("/act", json!({ "player_id": "player_alice", "message": "I sneak." })).await.expect(200);
+    assert_eq!(planned.body["outcome"], "executed", "{}", planned.text);
+    assert_eq!(score(&world).await, 11.0);
     // A command that fails counts nothing.
-    let wrong = json!({ "player_id": "player_alice", "arguments": { "expr": "nonsense" } });
-    world.post("/commands/roll", wrong).await.expect(422);
-    assert_eq!(score(&world).await, 2.0);
+    let wrong = json!({ "player_id": "player_alice", "arguments": { "skill": "nonsense" } });
+    world.post("/commands/check", wrong).await.expect(422);
+    assert_eq!(score(&world).await, 11.0);
     // Words at the table.
     let session = world.post("/sessions", json!({ "client_id": "vtt" })).await.expect(201).id();
     let said = |content: &str, whisper: Value| json!({ "type": "chat_message", "data": { "content": content, "speaker": { "name": "Alice" }, "player_id": "player_alice", "whisper_to": whisper } });
     let events = json!({ "events": [said("Good evening!", json!([])), said("Psst.", json!(["gm"]))] });
     world.post(&format!("/sessions/{session}/events"), events).await.expect(200);
-    assert_eq!(score(&world).await, 4.0, "a whisper is heard by nobody else");
+    assert_eq!(score(&world).await, 13.0, "a whisper is heard by nobody else");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dice_at_the_table_count_as_rolls() {
+async fn words_at_the_table_count_and_dice_do_not() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = town(tenant.world().await).await;
     let session = world.post("/sessions", json!({ "client_id": "vtt" })).await.expect(201).id();
-    let dice = |more: Value| {
+    let event = |kind: &str, more: Value| {
         let mut data = json!({ "formula": "1d20", "total": 7, "speaker": "Alice", "player_id": "player_alice" });
+        if kind == "chat_message" {
+            data = json!({ "content": "Ha!", "speaker": "Alice", "player_id": "player_alice" });
+        }
         data.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        json!({ "type": "dice_roll", "data": data })
+        json!({ "type": kind, "data": data })
     };
     let report = async |events: Value| {
         world.post(&format!("/sessions/{session}/events"), json!({ "events": events })).await.expect(200);
     };
-    let scores = json!({ "roll": 0.5 });
-    settings(&world, json!({ "automatic_actions": ["say"], "significance_scores": scores })).await;
-    report(json!([dice(json!({}))])).await;
-    assert_eq!(score(&world).await, 0.0, "the campaign does not want rolls");
-    settings(&world, json!({ "automatic_actions": ["roll"], "significance_scores": scores })).await;
-    report(json!([dice(json!({})), dice(json!({ "id": "r1" })), dice(json!({ "id": "r1" }))])).await;
-    assert_eq!(score(&world).await, 1.0, "what is sent twice counts once");
-    // Hidden rolls, a game master's, and words count for nobody here.
-    let words = json!({ "type": "chat_message", "data": { "content": "Ha!", "speaker": "Alice", "player_id": "player_alice" } });
-    let hidden = [json!({ "blind": true }), json!({ "whisper_to": ["gm"] }), json!({ "author": "gm" })].map(dice);
-    let [blind, whisper, master] = hidden;
-    report(json!([blind, whisper, master, words])).await;
-    assert_eq!(score(&world).await, 1.0);
-    // The dice of the page at the table.
+    settings(&world, json!({ "report_actions": { "commands": true } })).await;
+    report(json!([event("chat_message", json!({}))])).await;
+    assert_eq!(score(&world).await, 0.0, "the campaign does not want words");
+    settings(&world, json!({ "report_actions": { "table_events": true } })).await;
+    let once = event("chat_message", json!({ "id": "w1" }));
+    report(json!([event("dice_roll", json!({})), once, once])).await;
+    assert_eq!(score(&world).await, 2.0, "what is sent twice counts once, and dice count for nothing");
+    // Whispers and a game master's words count for nobody.
+    let hidden = [json!({ "whisper_to": ["gm"] }), json!({ "author": "gm" })];
+    report(hidden.map(|more| event("chat_message", more)).into()).await;
+    assert_eq!(score(&world).await, 2.0);
+    // The page at the table.
     let guest = Guest::seated(&server, &token(&tenant, "player_alice").await).await;
     guest.send(guest.form("/play/port-town/roll", &[("formula", "1d6")])).await.expect(303);
-    assert_eq!(score(&world).await, 1.5);
+    assert_eq!(score(&world).await, 2.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,7 +92,7 @@ async fn attacks_in_fights_concern_whom_they_are_aimed_at() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = town(tenant.world().await).await;
-    settings(&world, json!({ "automatic_actions": ["attack"] })).await;
+    settings(&world, json!({ "report_actions": { "encounters": true } })).await;
     threshold(&world, "npcs/harbour_ilse", 10).await;
     world.patch("/characters/player_alice", json!({ "weapons": [{ "name": "Dagger" }] })).await.expect(200);
     let fight = json!({ "participants": [
@@ -107,15 +108,17 @@ async fn attacks_in_fights_concern_whom_they_are_aimed_at() {
     assert_eq!(standing.items()[0]["last_reaction"]["actions"], 1);
 }
 
-/// What a character does in a fight beside attacks is a deed. It is counted once, also if a command does it.
+/// Of what a character does in a fight, only attacks and spells are reported. What a command does is also the command.
 #[tokio::test(flavor = "multi_thread")]
-async fn other_deeds_in_fights_count_once() {
+async fn only_attacks_and_spells_in_fights_count() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = town(tenant.world().await).await;
+    let sheet = json!({ "weapons": [{ "name": "Dagger" }], "profession": "Wizard", "spells": ["Fire Bolt"] });
+    world.patch("/characters/player_alice", sheet).await.expect(200);
     let fight = json!({ "participants": [
         { "id": "alice", "character_id": "player_alice", "initiative": 20 },
-        { "id": "thug", "name": "Thug", "hp": 9, "max_hp": 9, "initiative": 5, "is_enemy": true },
+        { "id": "thug", "name": "Thug", "hp": 90, "max_hp": 90, "initiative": 5, "is_enemy": true },
     ] });
     let fight = world.post("/encounters", fight).await.expect(201).body["encounter_id"].as_str().unwrap().to_owned();
     let does = async |action: Value| {
@@ -125,40 +128,35 @@ async fn other_deeds_in_fights_count_once() {
         does(json!({ "action": "advance_turn" })).await;
         does(json!({ "action": "advance_turn" })).await;
     };
-    does(json!({ "action": "dodge" })).await;
-    assert_eq!(score(&world).await, 0.0, "the campaign does not want deeds");
-    settings(&world, json!({ "automatic_actions": ["do"], "significance_scores": { "do": 2 } })).await;
+    let dagger = || json!({ "action": "attack", "target_id": "thug", "weapon": "dagger" });
+    does(dagger()).await;
+    assert_eq!(score(&world).await, 0.0, "the campaign does not want them");
+    settings(&world, json!({ "report_actions": { "encounters": true } })).await;
     again().await;
-    assert_eq!(score(&world).await, 0.0, "ending a turn is no deed");
     does(json!({ "action": "dodge" })).await;
-    assert_eq!(score(&world).await, 2.0);
-    // Nor is what a game master does to her, what others do, or a preview.
     does(json!({ "action": "damage", "target_id": "alice", "amount": 1 })).await;
-    does(json!({ "action": "add_condition", "target_id": "alice", "condition": "poisoned" })).await;
-    does(json!({ "action": "advance_turn" })).await;
-    does(json!({ "action": "dodge" })).await;
-    does(json!({ "action": "advance_turn" })).await;
-    does(json!({ "action": "search", "preview": true })).await;
-    assert_eq!(score(&world).await, 2.0);
-    // By words: the command is the deed.
+    does(json!({ "action": "add_condition", "target_id": "alice", "condition": "prone" })).await;
+    does(json!({ "action": "remove_condition", "target_id": "alice", "condition": "prone" })).await;
+    again().await;
+    does(json!({ "action": "attack", "target_id": "thug", "weapon": "dagger", "preview": true })).await;
+    assert_eq!(score(&world).await, 0.0);
+    does(dagger()).await;
+    assert_eq!(score(&world).await, 10.0);
+    again().await;
+    does(json!({ "action": "cast_spell", "target_id": "thug", "spell_name": "Fire Bolt" })).await;
+    assert_eq!(score(&world).await, 17.0);
+    // By words: the fight is not asked for more than its attacks.
+    again().await;
     let told = [Reply::tool("encounter_action", json!({ "action": "dodge" })), Reply::text("She ducks.")];
     server.model.set_script(Script::replies(told));
     command(&world, "do", json!({ "message": "I dodge." })).await;
-    assert_eq!(score(&world).await, 4.0);
-    // Words that are no command: the fight reports them.
+    assert_eq!(score(&world).await, 17.0);
+    settings(&world, json!({ "report_actions": { "commands": true } })).await;
     again().await;
-    server.model.set_script(Script::replies([Reply::tool("encounter_action", json!({ "action": "dash" }))]));
-    let words = json!({ "player_id": "player_alice", "action": "I run." });
-    world.post("/rules/resolve", words).await.expect(200);
-    assert_eq!(score(&world).await, 6.0);
-    // A check takes the action, and is no deed besides.
-    again().await;
-    command(&world, "check", json!({ "skill": "stealth", "dc": 10 })).await;
-    assert_eq!(score(&world).await, 6.0);
-    settings(&world, json!({ "automatic_actions": ["do", "check"], "significance_scores": { "check": 0.5 } })).await;
-    again().await;
-    command(&world, "check", json!({ "skill": "stealth", "dc": 10 })).await;
-    assert_eq!(score(&world).await, 6.5);
+    let told = [Reply::tool("encounter_action", json!({ "action": "dodge" })), Reply::text("She ducks.")];
+    server.model.set_script(Script::replies(told));
+    command(&world, "do", json!({ "message": "I dodge." })).await;
+    assert_eq!(score(&world).await, 22.0, "the command counts as a skill that was used");
 }
 
 /// Frontends are told of a reply that their player can hear.

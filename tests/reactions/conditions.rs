@@ -52,7 +52,7 @@ async fn who_has_left_hears_nothing() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = spoken_to(&server, tenant.world().await).await;
-    settings(&world, json!({ "reply_reverts": true, "reaction_cooldown_seconds": 0 })).await;
+    settings(&world, json!({ "withheld_reverts": true, "reaction_cooldown_seconds": 0 })).await;
     act(&world, "talk", json!({})).await.expect(202);
     ended(&world, "done", 1).await;
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 2);
@@ -63,7 +63,7 @@ async fn who_has_left_hears_nothing() {
     assert!(replies(&world).await.is_empty(), "it does not come back");
 
     // Without that setting the effects stay.
-    settings(&world, json!({ "reply_reverts": null })).await;
+    settings(&world, json!({ "withheld_reverts": null })).await;
     server.model.set_script(Script::replies([
         Reply::tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": "Again." })),
         Reply::text("Again!"),
@@ -75,6 +75,16 @@ async fn who_has_left_hears_nothing() {
     world.patch("/characters/player_alice", json!({ "location": "harbour" })).await.expect(200);
     world.post(&format!("/players/player_alice/replies/{waiting}/ack"), json!({})).await.problem(410, "gone");
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 2);
+    let withheld = world.get("/players/player_alice/replies?status=withheld").await.expect(200);
+    assert_eq!(withheld.items().len(), 1, "{}", withheld.text);
+    let one = &withheld.items()[0];
+    assert_eq!(
+        (&one["id"], &one["status"], &one["conditions"]["in_place"]),
+        (&json!(waiting), &json!("withheld"), &json!(true))
+    );
+    assert!(world.get("/players/player_alice/replies?status=delivered").await.expect(200).items().is_empty());
+    let alice = tenant.token(json!({ "campaign": world.slug, "player_id": "player_alice", "scopes": ["play"] })).await;
+    alice.get(&world.path("/players/player_alice/replies?status=withheld")).await.problem(403, "forbidden");
     world.post("/players/player_alice/replies/nonsense/ack", json!({})).await.expect(404);
     world.post(&format!("/players/player_mallory/replies/{waiting}/ack"), json!({})).await.expect(404);
 }
@@ -84,7 +94,7 @@ async fn a_reply_does_not_wait_for_ever() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = spoken_to(&server, tenant.world().await).await;
-    settings(&world, json!({ "reply_expires_seconds": 1, "reply_reverts": true })).await;
+    settings(&world, json!({ "reply_expiry_seconds": 1, "withheld_reverts": true })).await;
     act(&world, "talk", json!({})).await.expect(202);
     ended(&world, "done", 1).await;
     until("nobody fetched it in time", async || world.memories("npcs/innkeeper_bob", "player_alice").await.len() == 1)
@@ -98,7 +108,7 @@ async fn an_undo_that_was_interrupted_is_done_later() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = spoken_to(&server, tenant.world().await).await;
-    settings(&world, json!({ "reply_reverts": true })).await;
+    settings(&world, json!({ "withheld_reverts": true })).await;
     act(&world, "talk", json!({})).await.expect(202);
     ended(&world, "done", 1).await;
     let mut db = server.owner().await;
@@ -184,7 +194,7 @@ async fn a_prayer_is_answered_by_all_who_listen() {
         world.post("/pray", json!({ "player_id": "nobody", "message": "Hm" })).await.expect(422).pointers(),
         ["/player_id"]
     );
-    settings(&world, json!({ "reactions_per_day": 1 })).await;
+    settings(&world, json!({ "reactions_per_day_max": 1 })).await;
     world.post("/pray", json!({ "player_id": "player_alice", "message": "More" })).await.problem(429, "quota_exceeded");
     assert_eq!(reactions(&world, "").await.len(), 5, "a prayer that is refused leaves nothing behind");
 }

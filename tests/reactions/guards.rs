@@ -71,7 +71,7 @@ async fn a_player_cannot_look_behind_a_reaction() {
         body
     };
     let path = world.path("/actions");
-    alice.post(&path, report(json!({ "location": "harbour" }))).await.problem(403, "forbidden");
+    alice.post(&path, report(json!({ "location": "harbour" }))).await.problem(422, "validation_failed");
     assert!(world.get("/significance").await.expect(200).items().is_empty());
     let done = alice.post(&path, report(json!({ "location": "Town-Square" }))).await.expect(202);
     let turn = world.path(&format!("/turns/{}", done.body["triggered"][0]["turn_id"].as_str().unwrap()));
@@ -110,7 +110,7 @@ async fn reactions_leave_room_for_players() {
     until("the first reaction", async || server.model.request_count() == 1).await;
     // Another one would take the last place.
     act(&world, "say", json!({})).await.expect(202);
-    assert_eq!(reactions(&world, "&state=running").await.len(), 1);
+    assert_eq!(reactions(&world, "&status=running").await.len(), 1);
     server.model.set_script(Script::always(Reply::text("At once.")));
     world.bob("player_mallory", "Good evening.").await.expect(200);
     server.model.let_go(1);
@@ -140,7 +140,7 @@ async fn a_locked_reaction_holds_up_no_other() {
     tenant.patch("/v1/tenant", json!({ "settings": { "features": { "llm": true } } })).await.expect(200);
     act(&other, "say", json!({})).await.expect(202);
     ended(&other, "done", 1).await;
-    assert!(reactions(&world, "&state=done").await.is_empty());
+    assert!(reactions(&world, "&status=done").await.is_empty());
     // AI that was switched off has cancelled nothing.
     tx.commit().await.unwrap();
     ended(&world, "done", 1).await;
@@ -169,7 +169,7 @@ async fn a_deleted_character_leaves_no_turn_behind() {
         let path = erased.header("location").to_owned();
         until("the erasure", async || tenant.get(&path).await.expect(200).body["status"] == "done").await;
     }
-    assert_eq!(reactions(&world, "&state=queued").await.len(), 1);
+    assert_eq!(reactions(&world, "&status=waiting").await.len(), 1);
 }
 
 /// A reaction whose NPC is gone is not tried again, and a report that names somebody deleted counts nothing.
@@ -199,7 +199,7 @@ async fn a_day_has_so_many_reactions() {
     let tenant = server.tenant("acme").await;
     let world = town(tenant.world().await).await;
     threshold(&world, "npcs/innkeeper_bob", 5).await;
-    settings(&world, json!({ "reaction_cooldown_seconds": 0, "reactions_per_day": 1 })).await;
+    settings(&world, json!({ "reaction_cooldown_seconds": 0, "reactions_per_day_max": 1 })).await;
     server.model.set_script(Script::always(Reply::text("Hm.")));
     assert_eq!(triggered(&act(&world, "talk", json!({})).await.expect(202)).len(), 1);
     ended(&world, "done", 1).await;
@@ -212,7 +212,7 @@ async fn a_day_has_so_many_reactions() {
     sqlx::query(morning).execute(&mut db).await.unwrap();
     ended(&world, "done", 2).await;
     // The tenant's own limit holds for all of its campaigns.
-    settings(&world, json!({ "reactions_per_day": 100 })).await;
+    settings(&world, json!({ "reactions_per_day_max": 100 })).await;
     let one = TenantLimits { reactions_per_day: 1, ..TenantLimits::default() };
     set_limits(&mut db, tenant.tenant, &one).await.unwrap();
     assert!(triggered(&act(&world, "talk", json!({})).await.expect(202)).is_empty());

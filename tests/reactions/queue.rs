@@ -62,7 +62,7 @@ async fn one_crossing_of_two_processes_is_one_reaction() {
     });
     let crossings: usize = join_all(all).await.into_iter().map(|answer| triggered(&answer.expect(202)).len()).sum();
     assert_eq!(crossings, 1);
-    until("the reaction", async || processes[1].get("/reactions?state=done").await.expect(200).items().len() == 1)
+    until("the reaction", async || processes[1].get("/reactions?status=done").await.expect(200).items().len() == 1)
         .await;
     let reactions = processes[0].get("/reactions").await.expect(200);
     assert_eq!((reactions.items().len(), &reactions.items()[0]["actions"]), (1, &json!(100)), "{}", reactions.text);
@@ -102,30 +102,30 @@ async fn what_fails_is_tried_again_and_then_dead() {
     until("a failed attempt", async || reactions(&world, "").await[0]["error"].is_object()).await;
     // The database says that it was tried often enough.
     let mut db = server.owner().await;
-    sqlx::query("UPDATE reaction SET tries = 4, due_at = now()").execute(&mut db).await.unwrap();
+    sqlx::query("UPDATE reaction SET tries = 2, due_at = now()").execute(&mut db).await.unwrap();
     ended(&world, "dead", 1).await;
-    let dead = reactions(&world, "&state=dead").await.remove(0);
+    let dead = reactions(&world, "&status=dead").await.remove(0);
     assert_eq!((&dead["error"]["code"], &dead["turn_id"]), (&json!("llm_unavailable"), &json!(turn)));
     let standing = world.get("/significance?entity_id=innkeeper_bob").await.expect(200);
-    assert_eq!(standing.items()[0]["last_reaction"]["state"], "dead");
+    assert_eq!(standing.items()[0]["last_reaction"]["status"], "dead");
     assert!(replies(&world).await.is_empty());
 
     let at = format!("/reactions/{}", dead["id"].as_str().unwrap());
     server.model.set_script(Script::always(Reply::text("At last.")));
-    assert_eq!(world.post(&format!("{at}/end"), json!({})).await.expect(200).body["state"], "cancelled");
+    assert_eq!(world.post(&format!("{at}/end"), json!({})).await.expect(200).body["status"], "cancelled");
     world.post(&format!("{at}/end"), json!({})).await.problem(409, "conflict");
     // The provider is left alone for a while after its failures, so wait for the reaction, however often it is postponed.
     world.post(&format!("{at}/retry"), json!({})).await.expect(200);
     until("the reaction", async || {
         let now = world.get(&at).await.expect(200).body;
-        if ["dead", "queued"].contains(&now["state"].as_str().unwrap()) && now["tries"] == 5 {
+        if ["dead", "waiting"].contains(&now["status"].as_str().unwrap()) && now["tries"] == 3 {
             world.post(&format!("{at}/retry"), json!({})).await;
         }
         sqlx::query("UPDATE reaction SET due_at = now() WHERE state = 'queued'")
             .execute(&mut server.owner().await)
             .await
             .unwrap();
-        now["state"] == "done"
+        now["status"] == "done"
     })
     .await;
     assert_eq!(replies(&world).await[0]["narrative"], "At last.");
@@ -149,17 +149,17 @@ async fn nobody_waits_for_somebody_elses_reactions() {
     server.model.set_script(script(vec![held(1), to("noticed_actions", Reply::text("Quick."))]));
     let done = act(&world, "say", json!({ "text": "SLOW" })).await.expect(202);
     assert_eq!(triggered(&done).len(), 20);
-    until("as many as a campaign may have", async || reactions(&world, "&state=running").await.len() == 8).await;
+    until("as many as a campaign may have", async || reactions(&world, "&status=running").await.len() == 4).await;
     // Meanwhile players play, and the other campaign's people react.
     act(&world, "look", json!({})).await.expect(202);
     world.get("/npcs").await.expect(200);
     assert_eq!(triggered(&act(&other, "say", json!({})).await.expect(202)), ["innkeeper_bob"]);
     ended(&other, "done", 1).await;
-    assert_eq!(reactions(&world, "&state=running").await.len(), 8, "no more than a campaign may have at once");
+    assert_eq!(reactions(&world, "&status=running").await.len(), 4, "no more than a campaign may have at once");
     server.model.let_go(20);
     until("all of them", async || {
         server.model.let_go(20);
-        reactions(&world, "&state=done").await.len() == 20
+        reactions(&world, "&status=done").await.len() == 20
     })
     .await;
 }
@@ -178,7 +178,7 @@ async fn a_storm_is_counted() {
     let storm = "WITH a AS (SELECT c.tenant_id, jsonb_build_object('campaign_id', c.id, 'player_id', p.id, 'type', 'move', 'score', 1, \
             'targets', '[]'::jsonb, 'target_ids', '[]'::jsonb, 'location', 'Town Square', 'location_key', 'town_square', 'spellings', '[]'::jsonb, \
             'factions', '[]'::jsonb, 'source', 'report', 'cooldown_seconds', 60, 'per_day', 0, \
-            'concerned_max', 200, 'kept_max', 100, 'text', 'Step.') AS doc \
+            'concerned_max', 200, 'kept_max', 50, 'text', 'Step.') AS doc \
           FROM campaign c JOIN character p ON p.campaign_id = c.id AND p.slug = 'player_alice') \
         SELECT count(*) FROM a, generate_series(1, 100) AS n, LATERAL report_action(a.tenant_id, a.doc || jsonb_build_object('id', uuid7(), 'n', n)) r";
     for _ in 0..99 {
@@ -189,7 +189,7 @@ async fn a_storm_is_counted() {
             .fetch_one(&mut db)
             .await
             .unwrap();
-    assert!((100..116).contains(&kept), "{kept} are kept, and a reaction needs only the newest 100");
+    assert!((50..66).contains(&kept), "{kept} are kept, and a reaction needs only the newest 50");
     let body = json!({ "player_id": "player_alice", "type": "move", "text": "Step." });
     let path = world.path("/actions");
     let all = (0..100).map(|_| crate::support::patiently(|| tenant.post(&path, body.clone())));
@@ -198,7 +198,7 @@ async fn a_storm_is_counted() {
     ended(&world, "done", 1).await;
     assert_eq!(reactions(&world, "").await[0]["actions"], 10_000);
     let told = asked(&server).pop().unwrap();
-    assert!(told.contains("(9900 earlier actions are left out)"), "{told}");
+    assert!(told.contains("(9950 earlier actions are left out)"), "{told}");
 }
 
 /// A server dies while an NPC reacts: another server does it once.
@@ -225,7 +225,7 @@ async fn a_killed_worker_loses_nothing() {
     until("the reaction", async || {
         let all = child.get("/reactions").await.expect(200);
         assert_eq!(all.items().len(), 1);
-        all.items()[0]["state"] == "done"
+        all.items()[0]["status"] == "done"
     })
     .await;
     assert_eq!(child.memories("innkeeper_bob").await[1..], ["Once."], "what the dead server did is taken back");

@@ -46,11 +46,46 @@ async fn five_actions_make_one_reaction() {
     let standing = world.get("/significance?entity_id=innkeeper_bob&player_id=player_alice").await.expect(200);
     let bob = &standing.items()[0];
     assert_eq!(
-        (&bob["score"], &bob["actions"], &bob["last_reaction"]["state"]),
+        (&bob["score"], &bob["actions"], &bob["last_reaction"]["status"]),
         (&json!(0.0), &json!(0), &json!("done"))
     );
     assert_eq!(bob["last_reaction"]["turn_id"], json!(turn));
-    assert_eq!(world.get(&format!("/turns/{turn}")).await.expect(200).body["status"], "succeeded");
+    let turn = world.get(&format!("/turns/{turn}")).await.expect(200).body;
+    assert_eq!((&turn["status"], &turn["trigger"]), (&json!("succeeded"), &json!("reaction")));
+    assert_eq!(done.body["triggered"][0]["status"], "queued");
+}
+
+/// The scores of one entity, for each character, newest last.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entity_has_a_score_for_each_character() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    threshold(&world, "npcs/innkeeper_bob", 7).await;
+    threshold(&world, "owners/town_council_owner", 100).await;
+    server.model.set_script(script(vec![to("noticed_actions", Reply::text("Hm."))]));
+    assert!(world.get("/npcs/innkeeper_bob/scores").await.expect(200).items().is_empty());
+    act(&world, "say", json!({})).await.expect(202);
+    let scores = world.get("/npcs/innkeeper_bob/scores").await.expect(200);
+    let alice = &scores.items()[0];
+    assert_eq!(
+        (&alice["player_slug"], &alice["score"], &alice["actions_waiting"]),
+        (&json!("player_alice"), &json!(2.0), &json!(1))
+    );
+    assert!(alice["last_action_at"].is_string(), "{alice}");
+    assert_eq!((&alice["last_reaction_at"], &alice["cooldown_until"]), (&json!(null), &json!(null)));
+    act(&world, "attack", json!({})).await.expect(202);
+    ended(&world, "done", 1).await;
+    let scores = world.get("/npcs/innkeeper_bob/scores").await.expect(200);
+    let alice = &scores.items()[0];
+    assert_eq!((&alice["score"], &alice["actions_waiting"]), (&json!(0.0), &json!(0)));
+    assert!(alice["last_reaction_at"].is_string() && alice["cooldown_until"].is_string(), "{alice}");
+    let council = world.get("/owners/town_council_owner/scores").await.expect(200);
+    assert_eq!(council.items()[0]["score"], 12.0);
+    world.get("/npcs/nobody/scores").await.expect(404);
+    world.get("/npcs/town_council_owner/scores").await.expect(404);
+    let reader = tenant.token(json!({ "campaign": world.slug, "scopes": ["read", "play"] })).await;
+    reader.get(&world.path("/npcs/innkeeper_bob/scores")).await.problem(403, "forbidden");
 }
 
 /// Targets, those who are there, and the owners of place, race, profession and the target's faction; nobody else.
@@ -115,9 +150,9 @@ async fn a_campaign_says_what_counts() {
     let tenant = server.tenant("acme").await;
     let world = town(tenant.world().await).await;
     threshold(&world, "npcs/innkeeper_bob", 100).await;
-    act(&world, "steal", json!({})).await.problem(422, "validation_failed");
-    settings(&world, json!({ "significance_scores": { "steal": 12.5, "look": 99 }, "immediate_threshold": 99 })).await;
-    assert_eq!(triggered(&act(&world, "steal", json!({})).await.expect(202)), Vec::<String>::new());
+    act(&world, "dig", json!({})).await.problem(422, "validation_failed");
+    settings(&world, json!({ "significance_scores": { "dig": 12.5, "look": 99 }, "immediate_threshold": 99 })).await;
+    assert_eq!(triggered(&act(&world, "dig", json!({})).await.expect(202)), Vec::<String>::new());
     let standing = world.get("/significance?entity_id=innkeeper_bob").await.expect(200);
     assert_eq!(standing.items()[0]["score"], 12.5);
     let mut at_once = triggered(&act(&world, "look", json!({})).await.expect(202));
@@ -129,9 +164,11 @@ async fn a_campaign_says_what_counts() {
         (json!({ "significance_scores": { "Steal!": 1 } }), "/settings/significance_scores/Steal!"),
         (json!({ "reaction_cooldown_seconds": -1 }), "/settings/reaction_cooldown_seconds"),
         (json!({ "reaction_cooldown_seconds": 90000 }), "/settings/reaction_cooldown_seconds"),
-        (json!({ "reply_expires_seconds": 0 }), "/settings/reply_expires_seconds"),
+        (json!({ "reply_expiry_seconds": 0 }), "/settings/reply_expiry_seconds"),
         (json!({ "immediate_threshold": 1e9 }), "/settings/immediate_threshold"),
-        (json!({ "automatic_actions": ["dance"] }), "/settings/automatic_actions/0"),
+        (json!({ "report_actions": { "dance": true } }), "/settings/report_actions/dance"),
+        (json!({ "significance_scores": { "steal": 1001 } }), "/settings/significance_scores/steal"),
+        (json!({ "reactions_at_once_max": 0 }), "/settings/reactions_at_once_max"),
     ] {
         let answer = world.patch("", json!({ "settings": wrong })).await.expect(422);
         assert_eq!(answer.pointers(), [pointer], "{}", answer.text);
@@ -177,6 +214,49 @@ async fn a_bad_report_counts_nothing() {
     alice.get(&world.path("/players/player_alice/replies")).await.expect(200);
     let other = server.tenant("globex").await;
     other.post(&world.path("/actions"), of("player_alice")).await.expect(404);
+}
+
+/// Several actions in one request count in order, all of them or none.
+#[tokio::test(flavor = "multi_thread")]
+async fn actions_are_reported_together() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    threshold(&world, "npcs/innkeeper_bob", 7).await;
+    let many = |actions: serde_json::Value| json!({ "player_id": "player_alice", "actions": actions });
+    let wrong = [
+        (many(json!([{ "type": "say" }, { "type": "dance" }])), "/actions/1/type"),
+        (
+            many(json!([{ "type": "say" }, { "type": "say", "targets": ["innkeeper_bob", "nobody"] }])),
+            "/actions/1/targets/1",
+        ),
+        (many(json!([{ "type": "say", "text": "x".repeat(2001) }])), "/actions/0/text"),
+        (many(json!([])), "/actions"),
+        (many(json!(vec![json!({ "type": "look" }); 51])), "/actions"),
+        (json!({ "player_id": "player_alice", "type": "say", "actions": [{ "type": "say" }] }), "/actions"),
+        (json!({ "player_id": "nobody", "actions": [{ "type": "say" }] }), "/player_id"),
+    ];
+    for (body, pointer) in wrong {
+        let answer = world.post("/actions", body).await.expect(422);
+        assert_eq!(answer.pointers(), [pointer], "{}", answer.text);
+    }
+    assert!(world.get("/significance").await.expect(200).items().is_empty());
+    server.model.set_script(script(vec![to("noticed_actions", Reply::text("Hm."))]));
+    let done = world.post("/actions", many(json!([{ "type": "move" }, { "type": "say" }, { "type": "talk" }]))).await;
+    assert_eq!(triggered(&done.expect(202)), ["innkeeper_bob"]);
+    ended(&world, "done", 1).await;
+    let told = asked(&server).pop().unwrap();
+    for line in ["1. move", "2. say", "3. talk"] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    // Where it happened is the character's own place, unless a game master says otherwise.
+    let alice = tenant.token(json!({ "campaign": world.slug, "player_id": "player_alice", "scopes": ["play"] })).await;
+    let far = json!({ "player_id": "player_alice", "type": "say", "location": "Harbour" });
+    let answer = alice.post(&world.path("/actions"), far.clone()).await.expect(422);
+    assert_eq!(answer.pointers(), ["/location"]);
+    let near = json!({ "player_id": "player_alice", "type": "say", "location": "town square" });
+    alice.post(&world.path("/actions"), near).await.expect(202);
+    world.post("/actions", far).await.expect(202);
 }
 
 /// The same request with the same key counts once.

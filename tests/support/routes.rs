@@ -211,7 +211,7 @@ async fn reacted(client: &Client<'_>, world: &World<'_>, canary: &str) -> (Strin
     world.patch("/characters/player_alice", there).await.expect(200);
     let act = json!({ "player_id": "player_alice", "type": "attack", "targets": ["innkeeper_bob"], "text": canary });
     world.post("/actions", act).await.expect(202);
-    super::until("the reactions", async || world.get("/reactions?state=done").await.expect(200).items().len() == 2)
+    super::until("the reactions", async || world.get("/reactions?status=done").await.expect(200).items().len() == 2)
         .await;
     // The owner is heard everywhere.
     let replies = world.get("/players/player_alice/replies").await.expect(200);

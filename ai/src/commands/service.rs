@@ -37,7 +37,10 @@ use edge::{
 };
 use world::{
     messages, scenes,
-    significance::report::{self, ActionReport, Source},
+    significance::{
+        report::{self, ActionReport, Source},
+        scores::ReportActions,
+    },
 };
 
 /// A requested command.
@@ -91,12 +94,12 @@ async fn report_turn(app: &Ai, caller: &Caller, command: &Command, wanted: &Comm
     let found = async {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         let campaign = campaign_id(&tx, caller, &Ref::parse(&wanted.campaign)).await?;
-        let (player, _, reports_itself) = player(&tx, campaign, &wanted.player, command.name).await?;
-        Ok::<_, Error>((campaign, player, reports_itself))
+        let (player, _, reported) = player(&tx, campaign, &wanted.player, command.name).await?;
+        Ok::<_, Error>((campaign, player, reported))
     };
-    if let Ok((campaign, player, true)) = found.await {
+    if let Ok((campaign, player, Some(kind))) = found.await {
         let words = wanted.arguments.get("message").and_then(serde_json::Value::as_str).unwrap_or_default();
-        report_after(app, caller, campaign, &action_report(player, command, &wanted.arguments, words)).await;
+        report_after(app, caller, campaign, &action_report(player, kind, &wanted.arguments, words)).await;
     }
 }
 
@@ -123,7 +126,7 @@ async fn at_once(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandR
     let open = async || TenantTx::write(&app.pool, &actor).await;
     edge::http::write_in(open, wanted.key.as_ref(), async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(&wanted.campaign)).await?;
-        let (player, name, reports_itself) = player(tx, campaign, &wanted.player, command.name).await?;
+        let (player, name, reported) = player(tx, campaign, &wanted.player, command.name).await?;
         caller.may_act_as(player)?;
         let place = Place { tx, campaign, caller };
         let scene = scenes::service::named(&place, wanted.scene.as_deref(), wanted.channel.as_deref()).await?;
@@ -133,14 +136,9 @@ async fn at_once(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandR
         let CommandOutcome { visibility, result, message, messages, call } = done;
         limits::check_rows_more(tx, caller.tenant.limits.rows_per_kind, "message", messages.len() as u64).await?;
         messages::service::insert(tx, campaign, &messages).await?;
-        if reports_itself {
-            report::report_own(
-                tx,
-                campaign,
-                &action_report(player, command, &wanted.arguments, &message),
-                Source::Command,
-            )
-            .await?;
+        if let Some(kind) = reported {
+            let seen = action_report(player, kind, &wanted.arguments, &message);
+            report::report_own(tx, campaign, &seen, Source::Command).await?;
         }
         if let (Some(turn), Some(call)) = (turn, &call) {
             let settled = Settled { turn, campaign, player, instance: app.running.instance };
@@ -154,9 +152,9 @@ async fn at_once(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandR
 
 /// Describes a command as an action of the character.
 #[must_use]
-pub fn action_report(player: Uuid, command: &Command, arguments: &serde_json::Value, message: &str) -> ActionReport {
+pub fn action_report(player: Uuid, kind: &str, arguments: &serde_json::Value, message: &str) -> ActionReport {
     let target = arguments.get("target").and_then(serde_json::Value::as_str).map(ToOwned::to_owned);
-    ActionReport::observed(player, command.name, target.into_iter().collect(), message)
+    ActionReport::observed(player, kind, target.into_iter().collect(), message)
 }
 
 /// Reports a command that has ended, if the campaign's settings say so. If the report fails, the command's effects
@@ -170,14 +168,19 @@ pub async fn report_after(app: &Ai, caller: &Caller, campaign: Uuid, seen: &Acti
     }
 }
 
-/// A player character's id and name, and whether the server reports its commands of this kind as actions.
-async fn player(tx: &TenantTx, campaign: Uuid, wanted: &str, command: &str) -> Result<(Uuid, String, bool)> {
+/// A player character's id and name, and the type of action as which the server reports the command.
+async fn player(
+    tx: &TenantTx,
+    campaign: Uuid,
+    wanted: &str,
+    command: &str,
+) -> Result<(Uuid, String, Option<&'static str>)> {
     let (id, slug) = match Ref::parse(wanted) {
         Ref::Id(id) => (Some(id), None),
         Ref::Slug(slug) => (None, Some(slug)),
     };
     let row = sqlx::query(
-        "SELECT p.id, p.name, coalesce(c.settings -> 'automatic_actions' ? $5, false) AS reports_itself FROM character p \
+        "SELECT p.id, p.name, c.settings -> 'report_actions' AS report_actions FROM character p \
            JOIN campaign c ON c.tenant_id = $1 AND c.id = $2 \
          WHERE p.tenant_id = $1 AND p.campaign_id = $2 AND (p.id = $3 OR p.slug = $4)",
     )
@@ -185,11 +188,11 @@ async fn player(tx: &TenantTx, campaign: Uuid, wanted: &str, command: &str) -> R
     .bind(campaign)
     .bind(id)
     .bind(slug)
-    .bind(command)
     .fetch_optional(&mut *tx.connection().await)
     .await?
     .ok_or_else(|| Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign."))?;
-    Ok((row.read("id")?, row.read("name")?, row.read("reports_itself")?))
+    let reports: Option<serde_json::Value> = row.read("report_actions")?;
+    Ok((row.read("id")?, row.read("name")?, ReportActions::of(reports.as_ref()).of_command(command)))
 }
 
 /// A command's errors point into its arguments. Makes them point into the request, where the arguments are one level down.

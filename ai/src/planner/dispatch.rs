@@ -43,8 +43,8 @@ impl PlanTurn<'_> {
             self.at_once(command, &plan, reason).await
         };
         counted(command, "planner", done.is_ok());
-        if done.is_ok() && self.scene.reports(command.name) {
-            let report = action_report(self.scene.player, command, &plan.args, &self.request.text);
+        if let (Ok(_), Some(kind)) = (&done, self.scene.report_actions.of_command(command.name)) {
+            let report = action_report(self.scene.player, kind, &plan.args, &self.request.text);
             report_after(self.talk.app, self.talk.caller, self.scene.campaign, &report).await;
         }
         match done {

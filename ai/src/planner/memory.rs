@@ -7,6 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::plan::Plan;
+use world::significance::scores::ReportActions;
 
 /// About how many bytes of plans are cached.
 const PLANS_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -38,8 +39,7 @@ pub(super) struct Scene {
     pub allowed: Option<Value>,
     /// The model profiles that the campaign chose, by task.
     pub models: Option<Value>,
-    /// The campaign's setting `automatic_actions`.
-    pub automatic: Option<Value>,
+    pub report_actions: ReportActions,
     /// The version heads that it was read from, and the sum of their versions.
     pub heads: Vec<String>,
     pub heads_sum: i64,

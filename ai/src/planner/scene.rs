@@ -20,7 +20,7 @@ use base::{
 };
 use db::tenancy::TenantTx;
 use edge::{caller::Caller, http::resource::Ref};
-use world::scenes;
+use world::{scenes, significance::scores::ReportActions};
 
 impl Scene {
     /// What the names in a request stand for, from memory or else from the database.
@@ -50,7 +50,7 @@ impl Scene {
         let (player, player_slug) = by(Some(&request.player));
         let (scene, scene_slug) = by(request.scene.as_deref());
         let row = sqlx::query(
-            "SELECT c.id AS campaign, c.settings -> 'planner_commands' AS allowed, c.settings -> 'automatic_actions' AS automatic, \
+            "SELECT c.id AS campaign, c.settings -> 'planner_commands' AS allowed, c.settings -> 'report_actions' AS report_actions, \
                c.settings -> 'models' AS models, p.id AS player, p.slug, p.name, s.id AS scene, s.channel, \
                (SELECT coalesce(sum(h.version), 0)::bigint FROM version_head h WHERE h.tenant_id = $1 AND h.campaign_id = c.id \
                   AND h.key IN ('campaign:' || c.id, 'player:' || p.id, 'scene:' || s.id)) AS versions \
@@ -95,9 +95,9 @@ impl Scene {
         }
         let mut heads = vec![format!("campaign:{campaign}"), format!("player:{player}")];
         heads.extend(scene.map(|scene| format!("scene:{scene}")));
-        let [allowed, automatic, models]: [Option<Value>; 3] =
-            [row.read("allowed")?, row.read("automatic")?, row.read("models")?];
-        let bytes: usize = [&allowed, &automatic, &models].into_iter().flatten().map(|v| v.to_string().len()).sum();
+        let [allowed, reports, models]: [Option<Value>; 3] =
+            [row.read("allowed")?, row.read("report_actions")?, row.read("models")?];
+        let bytes: usize = [&allowed, &reports, &models].into_iter().flatten().map(|v| v.to_string().len()).sum();
         Ok(Self {
             campaign,
             player,
@@ -107,7 +107,7 @@ impl Scene {
             is_new_channel: scene.is_none() && request.channel.is_some(),
             allowed,
             models,
-            automatic,
+            report_actions: ReportActions::of(reports.as_ref()),
             heads,
             heads_sum: row.read("versions")?,
             bytes: u32::try_from(2000 + 2 * bytes).unwrap_or(u32::MAX),
@@ -117,11 +117,6 @@ impl Scene {
     /// The heads that it was read from.
     pub fn stamps(&self) -> Stamps<'_> {
         Stamps { heads: &self.heads, sum: self.heads_sum }
-    }
-
-    /// Whether the server reports a command as an action.
-    pub fn reports(&self, command: &str) -> bool {
-        self.automatic.as_ref().and_then(Value::as_array).into_iter().flatten().any(|name| name == command)
     }
 }
 

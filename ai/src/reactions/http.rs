@@ -1,12 +1,11 @@
 //! `POST …/pray`, and the replies of reactions: `GET …/players/{x}/replies`, their stream, and their acknowledgement.
 
 use actix_web::{HttpResponse, web};
-use serde_json::json;
 use uuid::Uuid;
 
 use super::{
     pray::{Prayer, queue},
-    replies::{self, ReplyView},
+    replies::{self, ReplyFilter, ReplyView},
     stream,
 };
 use crate::state::Ai;
@@ -17,22 +16,12 @@ use edge::{
     caller::Caller,
     http::{
         Body, NoBody, Reply, computed,
+        paging::{Items, ListParams, Page},
         resource::{Ref, campaign_id},
         validate, write,
     },
 };
 use world::significance::report::Triggered;
-
-/// The replies that a player can hear now.
-#[derive(utoipa::ToSchema)]
-#[expect(dead_code, reason = "it describes an answer")]
-struct Replies {
-    /// Oldest first, at most 100.
-    items: Vec<ReplyView>,
-    /// Always null.
-    #[schema(required = true)]
-    next_cursor: Option<String>,
-}
 
 /// Prays as a player's character.
 ///
@@ -58,17 +47,21 @@ async fn place(app: &Ai, caller: &Caller, (campaign, name): (&str, &str)) -> Res
     Ok((campaign, player))
 }
 
-/// Lists the replies that a player's character can hear now.
+/// Lists replies: those that a player's character can hear now, or for a game master those with another status.
 ///
-/// This drops replies that the character can no longer hear, because it has left the location or they have expired.
+/// The list of waiting replies drops replies that the character can no longer hear, because it has left the location or they have expired.
 #[utoipa::path(get, path = "/v1/campaigns/{c}/players/{x}/replies",
     tag = "significance", operation_id = "list_replies",
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
-    responses((status = 200, body = Replies), (status = "default", body = Problem)))]
-pub async fn list_replies(app: web::Data<Ai>, caller: Caller, path: web::Path<(String, String)>) -> Result<Reply> {
-    let (campaign, player) = place(&app, &caller, (&path.0, &path.1)).await?;
-    let items = replies::audible(&app, &caller, campaign, player).await?;
-    Reply::ok(&json!({ "items": items, "next_cursor": null }))
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug"), ListParams, ReplyFilter),
+    responses((status = 200, body = Items<ReplyView>), (status = "default", body = Problem)))]
+pub async fn list_replies(
+    app: web::Data<Ai>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    page: Page<ReplyFilter>,
+) -> Result<Reply> {
+    let place = place(&app, &caller, (&path.0, &path.1)).await?;
+    Reply::ok(&page.serialize_items(replies::page(&app, &caller, place, &page).await?, |reply| (reply.id, None), Ok)?)
 }
 
 /// Streams the replies for a player's character as server-sent events (`reply`). Sends each reply as soon as the

@@ -13,7 +13,9 @@ use base::{
 };
 use db::tenancy::TenantTx;
 use edge::{caller::Caller, http::validate};
-use world::significance::report::{ActionReport, ReactingEntity, Resolved, Triggered, TriggeredReaction, resolve_for};
+use world::significance::report::{
+    self, ActionReport, ReactingEntity, Resolved, Triggered, TriggeredReaction, resolve_for,
+};
 
 /// The most owners that answer one prayer.
 const OWNERS_MAX: i32 = 20;
@@ -30,8 +32,8 @@ pub struct Prayer {
     pub message: String,
 }
 
-/// Queues the reactions to a prayer, of owners that are not about to answer one of this player already. Two statements, and one for
-/// each owner.
+/// Queues the reactions to a prayer, of owners that are not about to answer one of this player already. For everybody else whom it concerns,
+/// it counts as the action `pray`. Three statements, and one for each owner.
 ///
 /// # Errors
 /// `not_found` for the campaign, `validation_failed` for the player, `quota_exceeded` if the campaign may have no more reactions
@@ -44,7 +46,7 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
         location: None,
         text: None,
     };
-    let Resolved { action, .. } = resolve_for(tx, caller, campaign, &report).await?;
+    let Resolved { mut action, .. } = resolve_for(tx, caller, campaign, &report).await?;
     let rows = sqlx::query(
         "SELECT c.entity_id, c.slug FROM concerned_by($1, $2, $3) c WHERE c.entity_kind = 'owner' AND NOT EXISTS ( \
            SELECT FROM reaction r WHERE r.tenant_id = $1 AND r.entity_id = c.entity_id AND r.player_id = $5 \
@@ -77,11 +79,14 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
         let turn_id: Uuid = queued.read::<Option<Uuid>>("turn_id")?.ok_or_else(|| {
             Error::new(
                 Code::QuotaExceeded,
-                "This campaign or its tenant has used up its reactions for today. See `reactions_per_day`.",
+                "This campaign or its tenant has used up its reactions for today. See `reactions_per_day_max`.",
             )
         })?;
         let entity = ReactingEntity { kind: "owner".to_owned(), id: owner, slug: row.read("slug")? };
-        triggered.push(TriggeredReaction { entity, turn_id });
+        triggered.push(TriggeredReaction::queued(entity, turn_id));
     }
+    // Others who are concerned notice that the character prays. Nobody overhears the words.
+    action.except = triggered.iter().map(|reaction| reaction.entity.id).collect();
+    triggered.extend(report::count(tx, &action).await?.triggered);
     Ok(Triggered { triggered })
 }

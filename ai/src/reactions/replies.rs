@@ -2,10 +2,10 @@
 //! expires. The server decides this when it delivers the reply, whoever asked for it. It drops a reply that can no
 //! longer be heard. If the campaign says so, it also undoes the effects of the reply's turn.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgRow;
 use time::OffsetDateTime;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::{state::Ai, turns::undo};
@@ -15,7 +15,13 @@ use base::{
     stored::{self, Columns},
 };
 use db::tenancy::{self, Origin, TenantTx};
-use edge::{caller::Caller, http::resource::scope_key};
+use edge::{
+    caller::{Caller, Scope},
+    http::{
+        paging::{Items, Page},
+        resource::scope_key,
+    },
+};
 use world::significance::standing::NamedEntity;
 
 /// The most replies that one call looks at.
@@ -27,6 +33,8 @@ pub struct ReplyView {
     pub id: Uuid,
     pub entity: NamedEntity,
     pub narrative: String,
+    #[schema(inline)]
+    pub status: ReplyStatus,
     pub conditions: ReplyConditions,
     /// The turn of the reaction.
     pub turn_id: Uuid,
@@ -36,11 +44,53 @@ pub struct ReplyView {
     pub created_at: OffsetDateTime,
 }
 
+/// What has become of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyStatus {
+    Waiting,
+    /// Its player has seen it.
+    Delivered,
+    /// Its player was elsewhere when it was to be delivered.
+    Withheld,
+    Expired,
+}
+
+impl ReplyStatus {
+    /// The state in the database.
+    fn stored(self) -> &'static str {
+        match self {
+            Self::Waiting => "pending",
+            Self::Delivered => "delivered",
+            Self::Withheld => "withheld",
+            Self::Expired => "expired",
+        }
+    }
+
+    fn of(state: &str) -> Result<Self> {
+        let all = [Self::Waiting, Self::Delivered, Self::Withheld, Self::Expired];
+        let found = all.into_iter().find(|status| status.stored() == state);
+        found.ok_or_else(|| Error::internal("a reply has an unknown state"))
+    }
+}
+
+/// Filters of the list of replies.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub struct ReplyFilter {
+    /// Only replies with this status. By default those that wait. Others need the scope `gm`.
+    #[param(inline)]
+    pub status: Option<ReplyStatus>,
+}
+
 /// When a reply can be heard.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ReplyConditions {
     /// The character that it is for.
     pub player_id: Uuid,
+    /// Whether the character must still be where the action happened.
+    pub in_place: bool,
     /// The location, as a slug, where the character must be to hear the reply. Null if it can be heard everywhere.
     #[schema(required = true)]
     pub location: Option<String>,
@@ -52,7 +102,6 @@ struct Waiting {
     campaign: Uuid,
     reverts: bool,
     is_over: bool,
-    state: String,
 }
 
 const SELECT: &str = "\
@@ -73,7 +122,11 @@ impl Waiting {
                 name: row.read("entity_name")?,
             },
             narrative: row.read("narrative")?,
-            conditions: ReplyConditions { player_id: row.read("player_id")?, location: row.read("location_key")? },
+            status: ReplyStatus::of(row.read("state")?)?,
+            conditions: {
+                let location: Option<String> = row.read("location_key")?;
+                ReplyConditions { player_id: row.read("player_id")?, in_place: location.is_some(), location }
+            },
             turn_id: row.read("turn_id")?,
             expires_at: row.read("expires_at")?,
             created_at: row.read("created_at")?,
@@ -83,7 +136,6 @@ impl Waiting {
             campaign: row.read("campaign_id")?,
             reverts: row.read("reverts")?,
             is_over: row.read("is_over")?,
-            state: row.read("state")?,
         };
         Ok((waiting, row.read("location")?))
     }
@@ -107,7 +159,50 @@ pub async fn audible(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) ->
     Ok(heard)
 }
 
-/// The same, but nothing is dropped.
+/// A page of a player's replies with a status: those that wait are only those that it can hear now, oldest first.
+///
+/// # Errors
+/// `forbidden` for replies that do not wait, without the scope `gm`; `bad_request` for an order that the list does not support.
+pub async fn page(
+    app: &Ai,
+    caller: &Caller,
+    (campaign, player): (Uuid, Uuid),
+    page: &Page<ReplyFilter>,
+) -> Result<Items<ReplyView>> {
+    let descending = page.by_creation()?;
+    let after = page.after.as_ref().map(|after| after.id);
+    let status = page.filter.status.unwrap_or(ReplyStatus::Waiting);
+    if status == ReplyStatus::Waiting {
+        let mut heard = audible(app, caller, campaign, player).await?;
+        if descending {
+            heard.reverse();
+        }
+        heard.retain(|reply| after.is_none_or(|after| if descending { reply.id < after } else { reply.id > after }));
+        let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
+        let has_more = heard.len() > limit;
+        heard.truncate(limit);
+        return Ok(page.finish(heard, has_more, |reply| (reply.id, None)));
+    }
+    caller.needs(Scope::Gm, "A list of replies that do not wait")?;
+    let (sign, order) = if descending { ("<", "DESC") } else { (">", "ASC") };
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
+        "{SELECT} AND r.campaign_id = $2 AND r.player_id = $3 AND r.state = $4 AND ($5::uuid IS NULL OR r.id {sign} $5) \
+         ORDER BY r.id {order} LIMIT $6"
+    )))
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(player)
+    .bind(status.stored())
+    .bind(after)
+    .bind(i64::try_from(page.limit + 1).unwrap_or(201))
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let replies = stored::each(&rows, |row| Ok(Waiting::of(row)?.0.view));
+    Ok(page.finish(replies, page.has_more(&rows), |reply| (reply.id, None)))
+}
+
+/// The replies that a player can hear now, oldest first. Nothing is dropped.
 ///
 /// # Errors
 /// Database errors.
@@ -145,7 +240,7 @@ async fn pending(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Res
 pub async fn one(app: &Ai, caller: &Caller, campaign: Uuid, id: Uuid) -> Result<Option<ReplyView>> {
     let found = find(app, caller, (campaign, None), id).await?;
     Ok(found.and_then(|(waiting, location)| {
-        let is_heard = waiting.state == "pending" && waiting.is_heard(location.as_deref());
+        let is_heard = waiting.view.status == ReplyStatus::Waiting && waiting.is_heard(location.as_deref());
         is_heard.then_some(waiting.view)
     }))
 }
@@ -200,14 +295,16 @@ async fn deliver(app: &Ai, caller: &Caller, reply: &ReplyView) -> Result<bool> {
 pub async fn acknowledge(app: &Ai, caller: &Caller, (campaign, player): (Uuid, Option<Uuid>), id: Uuid) -> Result<()> {
     let (waiting, location) =
         find(app, caller, (campaign, player), id).await?.ok_or_else(|| Error::not_found("reply"))?;
-    match waiting.state.as_str() {
-        "delivered" => Ok(()),
-        "pending" if waiting.is_heard(location.as_deref()) => deliver(app, caller, &waiting.view).await.map(drop),
-        "pending" => {
+    match waiting.view.status {
+        ReplyStatus::Delivered => Ok(()),
+        ReplyStatus::Waiting if waiting.is_heard(location.as_deref()) => {
+            deliver(app, caller, &waiting.view).await.map(drop)
+        }
+        ReplyStatus::Waiting => {
             drop_it(app, caller, &waiting).await?;
             Err(gone())
         }
-        _ => Err(gone()),
+        ReplyStatus::Withheld | ReplyStatus::Expired => Err(gone()),
     }
 }
 
@@ -298,10 +395,10 @@ async fn expire_one(app: &Ai, tenant: Uuid, id: Uuid) -> Result<()> {
     match row {
         Some(row) => {
             let (waiting, _) = Waiting::of(&row)?;
-            match waiting.state.as_str() {
-                "pending" => drop_it(app, &caller, &waiting).await,
-                "expired" | "withheld" => undo_dropped(app, &caller, &waiting).await,
-                _ => Ok(()),
+            match waiting.view.status {
+                ReplyStatus::Waiting => drop_it(app, &caller, &waiting).await,
+                ReplyStatus::Expired | ReplyStatus::Withheld => undo_dropped(app, &caller, &waiting).await,
+                ReplyStatus::Delivered => Ok(()),
             }
         }
         None => Ok(()),

@@ -35,7 +35,7 @@ use world::significance::{
 };
 
 /// After this many attempts a reaction is dead.
-pub(super) const TRIES_MAX: i32 = 5;
+pub(super) const TRIES_MAX: i32 = 3;
 /// The most characters of one action, and of all together, in a prompt.
 const ACTION_CHARS: usize = 500;
 const ALL_CHARS: usize = 8000;
@@ -256,7 +256,7 @@ fn cancelled() -> Error {
 }
 
 fn then(claimed: &Claimed, error: &Error) -> Then {
-    let wait = [2, 10, 30, 120].get(usize::try_from(claimed.tries - 1).unwrap_or_default()).copied().unwrap_or(120);
+    let wait = [1, 5].get(usize::try_from(claimed.tries - 1).unwrap_or_default()).copied().unwrap_or(5);
     match error.code {
         Code::TurnInProgress | Code::IdempotencyInFlight => Then::Postpone(Duration::from_millis(500)),
         Code::RateLimited | Code::Unavailable => Then::Postpone(Duration::from_secs(2)),

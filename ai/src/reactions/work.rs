@@ -43,7 +43,7 @@ const CHANNEL: &str = "tavernkeep_reactions";
 /// The most reactions that run on one server, of one tenant, and of one campaign.
 const OF_SERVER: usize = 32;
 const OF_TENANT: i32 = 16;
-const OF_CAMPAIGN: i32 = 8;
+const OF_CAMPAIGN: i32 = 16;
 /// The most scores that one round checks again.
 const DUE_ROWS: i32 = 50;
 /// The most expired replies that one round drops.

@@ -4,6 +4,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::kind::Trigger;
 use crate::{prompt::turn::Cause, tools::Earlier};
 use edge::http::idempotency::IdempotencyKey;
 use entity::kind::EntityKind;
@@ -60,6 +61,19 @@ pub struct Job {
     /// Set if nobody requested the turn, because the entity reacts by itself.
     pub reaction: Option<Reaction>,
     pub way: Way,
+}
+
+impl Job {
+    /// What brings the turn about.
+    #[must_use]
+    pub fn trigger(&self) -> Trigger {
+        match &self.reaction {
+            _ if self.way.greeting().is_some() => Trigger::Greeting,
+            None => Trigger::Player,
+            Some(reaction) if reaction.cause == Cause::Prayer => Trigger::Prayer,
+            Some(_) => Trigger::Reaction,
+        }
+    }
 }
 
 /// How a turn comes to its answer.

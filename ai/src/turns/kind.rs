@@ -1,4 +1,4 @@
-//! The kinds of turns.
+//! The kinds of turns, and what brings them about.
 
 use entity::kind::EntityKind;
 use serde::{
@@ -45,4 +45,19 @@ impl From<EntityKind> for TurnKind {
             EntityKind::Owner => Self::Owner,
         }
     }
+}
+
+/// What brought a turn about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// Somebody asked for it.
+    #[default]
+    Player,
+    /// What players did mattered enough to an NPC or owner.
+    Reaction,
+    /// A player prayed.
+    Prayer,
+    /// The NPC or owner opens a conversation.
+    Greeting,
 }

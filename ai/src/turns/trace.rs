@@ -209,7 +209,7 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
 }
 
 /// The columns that [`view_of_row`] and [`words`] read: from the record only the answer and the prompt, not the trace.
-pub const COLUMNS: &str = "id, kind, told_as, status, campaign_id, entity_id, player_id, reply_mode, error, undone_at, finished_at, \
+pub const COLUMNS: &str = "id, kind, trigger, told_as, status, campaign_id, entity_id, player_id, reply_mode, error, undone_at, finished_at, \
     created_at, parent_turn_id, chosen, edited_at, turn_alternatives(tenant_id, id, parent_turn_id) AS alternatives, revert_conflicts, revert_conflicts_total, revert_as, revert_total, revert_done, \
     revert_tries, revert_try_at, revert_error, redacted_at, turn_is_unheard(tenant_id, id) AS is_unheard, record -> 'view' AS view, \
     record -> 'prompt' AS prompt";
@@ -248,6 +248,7 @@ pub fn view_of_row(row: &PgRow, caller: &Caller) -> Result<Value> {
         let facts = [
             ("id", json!(row.read::<Uuid>("id")?)),
             ("kind", json!(row.read::<String>("kind")?)),
+            ("trigger", json!(row.read::<String>("trigger")?)),
             ("status", json!(row.read::<String>("status")?)),
             ("campaign_id", json!(row.read::<Uuid>("campaign_id")?)),
             ("entity_id", json!(row.read::<Option<Uuid>>("entity_id")?)),

@@ -9,7 +9,11 @@ use utoipa::{
 };
 use uuid::Uuid;
 
-use super::{clean::Removed, kind::TurnKind, subject::Subject};
+use super::{
+    clean::Removed,
+    kind::{Trigger, TurnKind},
+    subject::Subject,
+};
 use crate::prompt::LoreDecision;
 use base::clock;
 use edge::tenants::tasks::Task;
@@ -122,6 +126,8 @@ pub struct TurnView {
     pub id: Uuid,
     #[schema(inline)]
     pub kind: TurnKind,
+    #[schema(inline)]
+    pub trigger: Trigger,
     pub status: Status,
     pub campaign_id: Uuid,
     /// The NPC or owner that answered, the player of a rules or planner turn, or the session of a GM turn.
@@ -177,6 +183,7 @@ impl TurnView {
         Self {
             id,
             kind: subject.kind,
+            trigger: Trigger::Player,
             status,
             campaign_id: subject.campaign,
             entity_id: subject.entity,

@@ -163,6 +163,7 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/npcs/{x}/memories", Campaign, Read, Own),
     on("POST",   "/v1/campaigns/{c}/npcs/{x}/memories", Campaign, Write, Never),
     on("POST",   "/v1/campaigns/{c}/npcs/{x}/prompt", Campaign, Gm, Never),
+    on("GET",    "/v1/campaigns/{c}/npcs/{x}/scores", Campaign, Gm, Never),
     on("POST",   "/v1/campaigns/{c}/npcs/{x}/turns", Campaign, Play, Own),
     on("POST",   "/v1/campaigns/{c}/npcs/{x}/greet", Campaign, Play, Own),
 
@@ -176,6 +177,7 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/owners/{x}/memories", Campaign, Read, Own),
     on("POST",   "/v1/campaigns/{c}/owners/{x}/memories", Campaign, Write, Never),
     on("POST",   "/v1/campaigns/{c}/owners/{x}/prompt", Campaign, Gm, Never),
+    on("GET",    "/v1/campaigns/{c}/owners/{x}/scores", Campaign, Gm, Never),
     on("POST",   "/v1/campaigns/{c}/owners/{x}/turns", Campaign, Play, Own),
     on("POST",   "/v1/campaigns/{c}/owners/{x}/greet", Campaign, Play, Own),
 

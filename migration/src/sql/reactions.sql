@@ -239,7 +239,8 @@ END $$;
 --   {"id": "…", "campaign_id": "…", "player_id": "…", "type": "talk", "score": 5, "immediate_threshold": null, "targets": [{"type": "npc", "id": "…",
 --    "slug": "innkeeper_bob"}], "target_ids": ["…"], "location": "Town Square", "location_key": "town_square", "spellings": [], "race_key": "human",
 --    "profession_key": "adventurer", "factions": [], "text": "Good evening!", "source": "report", "cooldown_seconds": 60, "concerned_max": 200,
---    "kept_max": 100}
+--    "kept_max": 50}
+-- `except` lists those for whom it does not count.
 -- Rows of `significance` are locked in the order of their entities, so that two actions never wait for each other.
 CREATE FUNCTION report_action(its_tenant uuid, a jsonb) RETURNS TABLE (entity_kind text, entity_id uuid, slug text, turn_id uuid)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
@@ -251,7 +252,9 @@ DECLARE
     one record;
 BEGIN
     FOR one IN
-        WITH concerned AS MATERIALIZED (SELECT * FROM concerned_by(its_tenant, a, (a ->> 'concerned_max')::int)),
+        WITH concerned AS MATERIALIZED (
+            SELECT c.* FROM concerned_by(its_tenant, a, (a ->> 'concerned_max')::int) c
+            WHERE NOT coalesce(a -> 'except', '[]') ? c.entity_id::text),
         stored AS (
             INSERT INTO player_action (tenant_id, id, campaign_id, player_id, type, score, targets, location, text, source)
             SELECT its_tenant, its_action, (a ->> 'campaign_id')::uuid, its_player, a ->> 'type', its_score, a -> 'targets', a ->> 'location',
@@ -327,7 +330,8 @@ BEGIN
       AND player_id = (r ->> 'player_id')::uuid AND reaction_id IS NULL;
     PERFORM turn_claim(its_tenant, jsonb_build_object(
         'id', its_turn, 'campaign_id', its_campaign, 'kind', r ->> 'entity_kind', 'status', 'queued', 'entity_id', r ->> 'entity_id',
-        'player_id', r ->> 'player_id', 'action', coalesce(r ->> 'message', ''), 'reply_mode', t.reply_mode, 'on_failure', 'revert',
+        'player_id', r ->> 'player_id', 'action', coalesce(r ->> 'message', ''),
+        'trigger', CASE r ->> 'kind' WHEN 'prayer' THEN 'prayer' ELSE 'reaction' END, 'reply_mode', t.reply_mode, 'on_failure', 'revert',
         'key_id', r ->> 'key_id', 'instance', -1, 'lease_seconds', 2000000000,
         'claim', jsonb_build_object('id', uuid7(), 'route', 'reactions', 'key', its_id, 'fingerprint', '')));
     PERFORM pg_notify('tavernkeep_reactions', '');
@@ -415,7 +419,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     FROM tenant t WHERE t.tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid
 $$;
 
--- A server takes reactions to run: those that are due. A campaign has at most `per_campaign` running, a tenant at most `per_tenant` and half
+-- A server takes reactions to run: those that are due. A campaign has at most as many running as its setting `reactions_at_once_max` says (4), a tenant at most `per_tenant` and half
 -- of its concurrent turns, so that players find room. Campaigns and tenants take turns. A reaction whose server died in each of
 -- `tries_max` attempts is dead. One server claims at a time, so that the limits are exact. The function reads at most `per_campaign` index
 -- entries of each campaign, however many reactions wait.
@@ -452,13 +456,15 @@ BEGIN
         UNION ALL
         SELECT r.tenant_id, r.campaign_id, r.id, r.due_at FROM reaction r WHERE r.state = 'running' AND r.lease_until < now()),
     ready AS (
-        SELECT d.tenant_id, d.id, d.due_at, coalesce(b.at_work, 0) + row_number()
+        SELECT d.tenant_id, d.campaign_id, d.id, d.due_at, coalesce(b.at_work, 0) + row_number()
             OVER (PARTITION BY d.tenant_id, d.campaign_id ORDER BY d.due_at, d.id) AS nth_of_campaign
         FROM due d LEFT JOIN busy b ON b.tenant_id = d.tenant_id AND b.campaign_id = d.campaign_id),
     fair AS (
         SELECT f.tenant_id, f.id, f.due_at, coalesce(t.at_work, 0) + row_number()
             OVER (PARTITION BY f.tenant_id ORDER BY f.nth_of_campaign, f.due_at) AS nth_of_tenant
-        FROM ready f LEFT JOIN busy_tenant t ON t.tenant_id = f.tenant_id WHERE f.nth_of_campaign <= per_campaign),
+        FROM ready f JOIN campaign c ON c.tenant_id = f.tenant_id AND c.id = f.campaign_id LEFT JOIN busy_tenant t ON t.tenant_id = f.tenant_id
+        WHERE f.nth_of_campaign <= CASE WHEN c.settings @? '$.reactions_at_once_max ? (@ >= 1 && @ <= 16)'
+            THEN (c.settings ->> 'reactions_at_once_max')::numeric ELSE 4 END),
     chosen AS MATERIALIZED (
         SELECT f.tenant_id, f.id FROM fair f JOIN tenant n ON n.tenant_id = f.tenant_id
         WHERE f.nth_of_tenant <= least(per_tenant, CASE coalesce((n.limits ->> 'concurrent_turns')::int, 64) WHEN 0 THEN per_tenant

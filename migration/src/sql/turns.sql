@@ -9,6 +9,8 @@ CREATE TABLE turn (
     entity_id uuid,
     player_id uuid,
     action text,
+    -- What brought the turn about: `player`, `reaction`, `prayer` or `greeting`.
+    trigger text NOT NULL DEFAULT 'player',
     on_failure text NOT NULL DEFAULT 'revert',
     reply_mode text NOT NULL DEFAULT 'native',
     record json,
@@ -90,20 +92,20 @@ END $$;
 --   {"id": "0192…", "campaign_id": "0192…", "kind": "npc", "status": "running", "entity_id": "0192…", "player_id": "0192…",
 --    "action": "I knock.", "reply_mode": "native", "on_failure": "revert", "key_id": null, "instance": 7, "lease_seconds": 20,
 --    "claim": {"id": "0192…", "route": "POST /v1/npc-actions", "key": "a1", "fingerprint": "9f86…"}}
--- `claim` is null without a key; its fingerprint is hexadecimal. Another attempt at an answer has `parent_turn_id`. A turn that is stored
+-- `trigger` is `player` if it is left out. `claim` is null without a key; its fingerprint is hexadecimal. Another attempt at an answer has `parent_turn_id`. A turn that is stored
 -- after its end has `record`. For a session's turn, `turn_begin` adds `seen_seq`, `seen_event` and `told_as`.
 CREATE FUNCTION turn_claim(its_tenant uuid, new jsonb) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     IF new -> 'claim' <> 'null' AND NOT claim_key(its_tenant, new -> 'claim', (new ->> 'id')::uuid) THEN
         RETURN false;
     END IF;
-    INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, reply_mode, on_failure, key_id, instance,
+    INSERT INTO turn (tenant_id, id, campaign_id, kind, status, entity_id, player_id, action, trigger, reply_mode, on_failure, key_id, instance,
                       lease_until, seen_seq, seen_event, told_as, parent_turn_id, record, finished_at)
-    SELECT its_tenant, t.id, t.campaign_id, t.kind, t.status, t.entity_id, t.player_id, t.action, t.reply_mode, t.on_failure, t.key_id,
+    SELECT its_tenant, t.id, t.campaign_id, t.kind, t.status, t.entity_id, t.player_id, t.action, coalesce(t.trigger, 'player'), t.reply_mode, t.on_failure, t.key_id,
            t.instance, now() + t.lease_seconds * interval '1 second', t.seen_seq, t.seen_event, t.told_as, t.parent_turn_id,
            t.record::json, CASE WHEN t.record IS NOT NULL THEN now() END
     FROM jsonb_to_record(new) AS t (
-        id uuid, campaign_id uuid, kind text, status text, entity_id uuid, player_id uuid, action text, reply_mode text,
+        id uuid, campaign_id uuid, kind text, status text, entity_id uuid, player_id uuid, action text, trigger text, reply_mode text,
         on_failure text, key_id uuid, instance bigint, lease_seconds int, seen_seq bigint, seen_event bigint, told_as text,
         parent_turn_id uuid, record text);
     RETURN true;

@@ -14,7 +14,7 @@ use crate::{
     campaigns::{prompt_section::Section, prompt_template::PromptTemplates},
     memory::subject::ABOUT_OTHERS,
     owners::influence::TOOL_PRICES,
-    significance::scores,
+    significance::scores::{self, ReportActions},
     tools,
 };
 use base::{
@@ -24,7 +24,7 @@ use base::{
 use edge::http::{read, validate};
 use edge::tenants::{commands, tasks::TaskModels};
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "models",
     PROMPT_TEMPLATES,
     CLEAN_ANSWERS,
@@ -35,12 +35,14 @@ const NAMES: [&str; 15] = [
     "significance_scores",
     "immediate_threshold",
     "reaction_cooldown_seconds",
-    "reactions_per_day",
-    "reply_expires_seconds",
-    "reply_reverts",
-    "automatic_actions",
+    "reactions_per_day_max",
+    REACTIONS_AT_ONCE_MAX,
+    "reply_expiry_seconds",
+    "withheld_reverts",
+    "report_actions",
     TOOL_PRICES,
 ];
+const REACTIONS_AT_ONCE_MAX: &str = "reactions_at_once_max";
 const CLEAN_ANSWERS: &str = "clean_answers";
 const PROMPT_TEMPLATES: &str = "prompt_templates";
 const BUDGET_MAX: u32 = 200_000;
@@ -64,9 +66,8 @@ pub struct CampaignSettings {
     /// Whether the game master's AI gets the tools that begin fights while there is none.
     #[schema(default = false)]
     pub gm_encounters: Option<bool>,
-    /// The score of each type of action, 0 to 1000000, by the name of the type. By default `look` 0, `move` 1, `say` 2,
-    /// `use_item` 3, `talk` 5, `pray` 8, `attack` 10, `roll` 0, `check` 1, `do` 2 and `use_skill` 3. Other names define
-    /// further types.
+    /// The score of each type of action, 0 to 1000, by the name of the type. By default `look` 0, `move` 1, `say` 2, `use_item` 3, `give` 4,
+    /// `talk` 5, `use_skill` 5, `steal` 7, `cast_spell` 7, `pray` 8 and `attack` 10. Other names define further types.
     pub significance_scores: Option<BTreeMap<String, Option<f64>>>,
     /// A single action with at least this score is enough for a reaction, whatever the entity's threshold.
     #[schema(minimum = 0, maximum = 1_000_000)]
@@ -75,18 +76,19 @@ pub struct CampaignSettings {
     #[schema(minimum = 0, maximum = 86400, default = 60)]
     pub reaction_cooldown_seconds: Option<u32>,
     /// The most reactions in a day (UTC); 0 means no limit. Scores still grow after the limit is reached.
-    #[schema(minimum = 0, maximum = 1_000_000, default = 500)]
-    pub reactions_per_day: Option<u32>,
+    #[schema(minimum = 0, maximum = 1_000_000, default = 1000)]
+    pub reactions_per_day_max: Option<u32>,
+    /// The most reactions at the same time. Others wait.
+    #[schema(minimum = 1, maximum = 16, default = 4)]
+    pub reactions_at_once_max: Option<u32>,
     /// For how many seconds a reply waits for its player.
-    #[schema(minimum = 1, maximum = 604_800, default = 3600)]
-    pub reply_expires_seconds: Option<u32>,
+    #[schema(minimum = 1, maximum = 604_800, default = 86400)]
+    pub reply_expiry_seconds: Option<u32>,
     /// Whether the effects of a reaction are undone when its reply cannot be delivered.
     #[schema(default = false)]
-    pub reply_reverts: Option<bool>,
-    /// What the server itself reports as an action: `roll`, `check`, `do`, `move`, `use_skill` (commands), `attack` (in
-    /// encounters), `say` (at the table). By default nothing.
-    #[schema(max_items = 20)]
-    pub automatic_actions: Option<Vec<String>>,
+    pub withheld_reverts: Option<bool>,
+    /// What the server reports as actions by itself. By default nothing.
+    pub report_actions: Option<ReportActions>,
     /// The model profile for each task. A task without one uses the tenant's choice.
     pub models: Option<TaskModels>,
     /// What is removed from the texts of models. By default nothing.
@@ -169,8 +171,9 @@ fn check_significance(read: &CampaignSettings) -> Result<()> {
     }
     let limits = [
         ("reaction_cooldown_seconds", read.reaction_cooldown_seconds, 0, 86_400),
-        ("reactions_per_day", read.reactions_per_day, 0, 1_000_000),
-        ("reply_expires_seconds", read.reply_expires_seconds, 1, 604_800),
+        ("reactions_per_day_max", read.reactions_per_day_max, 0, 1_000_000),
+        (REACTIONS_AT_ONCE_MAX, read.reactions_at_once_max, 1, 16),
+        ("reply_expiry_seconds", read.reply_expiry_seconds, 1, 604_800),
     ];
     for (name, value, least, most) in limits {
         if value.is_some_and(|value| !(least..=most).contains(&value)) {
@@ -181,14 +184,9 @@ fn check_significance(read: &CampaignSettings) -> Result<()> {
             ));
         }
     }
-    if read.immediate_threshold.is_some_and(|score| !scores::fits(score)) {
-        let rule = format!("must be a number from 0 to {}", scores::SCORE_MAX);
+    if read.immediate_threshold.is_some_and(|score| !(0.0..=scores::THRESHOLD_MAX).contains(&score)) {
+        let rule = format!("must be a number from 0 to {}", scores::THRESHOLD_MAX);
         return Err(Error::invalid("/settings/immediate_threshold", "invalid_value", rule));
-    }
-    let unknown = read.automatic_actions.iter().flatten().position(|name| !scores::AUTOMATIC.contains(&name.as_str()));
-    if let Some(at) = unknown {
-        let rule = format!("must be one of {}", scores::AUTOMATIC.join(", "));
-        return Err(Error::invalid(format!("/settings/automatic_actions/{at}"), "invalid_value", rule));
     }
     Ok(())
 }

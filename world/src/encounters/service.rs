@@ -347,8 +347,7 @@ pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_
         let entry = LogEntry { with, outcomes: &outcomes, ..LogEntry::of(asked, action.action.name(), how.turn) };
         let messages = store::append(tx, &mut it, events, &entry).await?;
         told["told"] = json!(for_all(&messages));
-        let kind = reported_as(action.action).filter(|kind| !how.is_command || *kind != "do");
-        if let Some(kind) = kind.filter(|_| it.deeds_count) {
+        if let Some(kind) = reported_as(action.action).filter(|_| it.deeds_count) {
             report_deed(tx, &it, &before, (action, kind), &for_all(&messages)).await?;
         }
     }
@@ -358,39 +357,12 @@ pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_
     Ok(told)
 }
 
-/// The type of action that others see when a character does this. Nobody sees bookkeeping.
+/// The type of action as which the server reports what a character does in a fight.
 fn reported_as(action: ActionKind) -> Option<&'static str> {
     match action {
-        ActionKind::Attack | ActionKind::CastSpell => Some("attack"),
-        ActionKind::Move
-        | ActionKind::StandUp
-        | ActionKind::Dash
-        | ActionKind::Disengage
-        | ActionKind::Dodge
-        | ActionKind::Help
-        | ActionKind::Grapple
-        | ActionKind::Shove
-        | ActionKind::Escape
-        | ActionKind::Hide
-        | ActionKind::Ready
-        | ActionKind::Search
-        | ActionKind::UseObject
-        | ActionKind::Improvise => Some("do"),
-        ActionKind::Damage
-        | ActionKind::Heal
-        | ActionKind::TempHp
-        | ActionKind::AddCondition
-        | ActionKind::RemoveCondition
-        | ActionKind::AddEffect
-        | ActionKind::RemoveEffect
-        | ActionKind::UseSpellSlot
-        | ActionKind::UseResource
-        | ActionKind::DeathSave
-        | ActionKind::RollInitiative
-        | ActionKind::AdvanceTurn
-        | ActionKind::EndConcentration
-        | ActionKind::Conceal
-        | ActionKind::Reveal => None,
+        ActionKind::Attack => Some("attack"),
+        ActionKind::CastSpell => Some("cast_spell"),
+        _ => None,
     }
 }
 

@@ -77,7 +77,7 @@ macro_rules! select {
     ($condition:literal) => {
         concat!(
             "SELECT e.id, e.campaign_id, e.version, e.name, e.notes, e.hidden, e.updated_at, s.seq, s.state::text AS state, \
-             s.tail::text AS tail, coalesce(c.settings -> 'automatic_actions' ?| ARRAY['attack', 'do'], false) AS deeds_count \
+             s.tail::text AS tail, coalesce(c.settings #>> '{report_actions,encounters}' = 'true', false) AS deeds_count \
              FROM encounter e JOIN encounter_state s ON s.tenant_id = e.tenant_id AND s.encounter_id = e.id \
              JOIN campaign c ON c.tenant_id = e.tenant_id AND c.id = e.campaign_id WHERE e.tenant_id = $1 AND ",
             $condition

@@ -150,7 +150,7 @@ pub const TABLES: &[Table] = &[
     ] },
     Table { name: "turn", walk: Some(walk(BY_ID, Scope::Campaign).marked()
         .character(&["player_id", "entity_id"], Then::Wipe(&["action", "record", "error", "revert_conflicts", "revert_error"]))), columns: &[
-        ("kind", OURS), ("status", OURS), ("action", Text), ("on_failure", OURS), ("reply_mode", OURS), ("record", Json),
+        ("kind", OURS), ("status", OURS), ("action", Text), ("trigger", OURS), ("on_failure", OURS), ("reply_mode", OURS), ("record", Json),
         ("error", Json), ("revert_conflicts", Json), ("told_as", Nothing("a role and an id")),
         ("revert_as", OURS), ("revert_error", Text),
     ] },

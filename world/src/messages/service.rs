@@ -113,21 +113,15 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> R
     row.read("ids")
 }
 
-/// Reports what players say and roll at the table as actions, if the campaign's settings say so. Does not report whispers and
-/// blind rolls.
+/// Reports what players say at the table as actions, if the campaign's settings say so. Does not report whispers.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn report_table(tx: &TenantTx, campaign: Uuid, said: impl Iterator<Item = &NewMessage>) -> Result<()> {
     for message in said {
-        let kind = match message.kind {
-            Type::Chat => "say",
-            Type::Roll if !message.blind => "roll",
-            _ => continue,
-        };
-        let is_open = message.author == Author::Player && message.whisper_to.is_empty();
+        let is_open = message.kind == Type::Chat && message.author == Author::Player && message.whisper_to.is_empty();
         if let Some(player) = message.player_id.filter(|_| is_open) {
-            let seen = ActionReport::observed(player, kind, Vec::new(), &message.content);
+            let seen = ActionReport::observed(player, "say", Vec::new(), &message.content);
             report_own(tx, campaign, &seen, Source::Table).await?;
         }
     }

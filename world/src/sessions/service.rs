@@ -91,7 +91,7 @@ impl ReportedWorld {
 pub async fn reported_world(tx: &TenantTx, session: Uuid, hold: bool) -> Result<ReportedWorld> {
     let sql = format!(
         "SELECT st.world_state, st.combat, s.scene_id, \
-           coalesce(c.settings -> 'automatic_actions' ?| ARRAY['say', 'roll'], false) AS table_counts \
+           coalesce(c.settings #>> '{{report_actions,table_events}}' = 'true', false) AS table_counts \
          FROM session_state st JOIN session s ON s.tenant_id = $1 AND s.id = st.session_id \
          JOIN campaign c ON c.tenant_id = $1 AND c.id = s.campaign_id WHERE st.tenant_id = $1 AND st.session_id = $2{}",
         if hold { " FOR UPDATE OF st" } else { "" }

@@ -5,39 +5,41 @@ use edge::{
     caller::Caller,
     http::{
         Body, NoBody, Reply, computed,
-        paging::{Items, ListParams, Page},
+        paging::{Items, ListParams, NoFilter, Page},
         resource::{Ref, campaign_id},
-        validate, write,
+        write,
     },
     state::Edge,
 };
 
 use super::{
+    of_entity::{self, EntityScore},
     rehearse::{self, Rehearsal, RehearsalInput},
-    report::{self, ActionReport, Triggered},
+    report::{self, ActionsReport, Triggered},
     standing::{self, ReactionFilter, ReactionView, Standing, StandingFilter},
 };
 use base::error::{Problem, Result};
 use db::tenancy::TenantTx;
+use entity::kind::EntityKind;
 
-/// Reports what a player's character did.
+/// Reports what a player's character did: one action, or up to 50 in order.
 ///
 /// The action concerns its targets, NPCs at the same location, and the owners of the location, of the character's race
 /// and profession, and of the targets' factions. It raises their scores. An entity whose score reaches its
 /// `reaction_threshold` reacts: it gets one turn in the background, about all actions since its last reaction.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/actions",
-    tag = "significance", operation_id = "report_action", request_body = ActionReport,
+    tag = "significance", operation_id = "report_action", request_body = ActionsReport,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 202, description = "The action counts. The reactions that follow are queued", body = Triggered), (status = "default", body = Problem)))]
 pub async fn report_action(
     app: web::Data<Edge>,
     caller: Caller,
     path: web::Path<String>,
-    body: Body<ActionReport>,
+    body: Body<ActionsReport>,
 ) -> Result<Reply> {
-    validate::check(&body.value)?;
+    let reports = body.value.each()?;
     write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        Reply::accepted(&report::report(tx, &caller, &path, &body.value).await?)
+        Reply::accepted(&report::report(tx, &caller, &path, &reports).await?)
     })
     .await
 }
@@ -75,6 +77,46 @@ pub async fn list_significance(
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let standings = standing::standings(&tx, campaign, &page).await?;
     Reply::ok(&page.serialize_items(standings, |standing| (standing.id, None), Ok)?)
+}
+
+async fn scores(
+    app: &Edge,
+    caller: &Caller,
+    (campaign, kind, name): (&str, EntityKind, &str),
+    page: &Page<NoFilter>,
+) -> Result<Reply> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+    let scores = of_entity::scores_of(&tx, campaign, (kind, name), page).await?;
+    Reply::ok(&page.serialize_items(scores, |score| (score.id, None), Ok)?)
+}
+
+/// Lists the scores of an NPC: how much each character's actions have mattered since its last reaction to that character.
+#[utoipa::path(get, path = "/v1/campaigns/{c}/npcs/{x}/scores",
+    tag = "significance", operation_id = "list_npc_scores",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "NPC id or slug"), ListParams),
+    responses((status = 200, body = Items<EntityScore>), (status = "default", body = Problem)))]
+pub async fn list_npc_scores(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    page: Page<NoFilter>,
+) -> Result<Reply> {
+    scores(&app, &caller, (&path.0, EntityKind::Npc, &path.1), &page).await
+}
+
+/// Lists the scores of an owner: how much each character's actions have mattered since its last reaction to that character.
+#[utoipa::path(get, path = "/v1/campaigns/{c}/owners/{x}/scores",
+    tag = "significance", operation_id = "list_owner_scores",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Owner id or slug"), ListParams),
+    responses((status = 200, body = Items<EntityScore>), (status = "default", body = Problem)))]
+pub async fn list_owner_scores(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    page: Page<NoFilter>,
+) -> Result<Reply> {
+    scores(&app, &caller, (&path.0, EntityKind::Owner, &path.1), &page).await
 }
 
 /// Lists reactions: queued, running, done, cancelled, and those that failed too often.

@@ -12,12 +12,12 @@ use uuid::Uuid;
 
 use super::scores::Significance;
 use base::{
-    error::{Code, Error, FieldError, Result},
+    error::{Error, FieldError, Result},
     stored::Columns,
 };
 use db::tenancy::TenantTx;
 use edge::{
-    caller::Caller,
+    caller::{Caller, Scope},
     http::{
         resource::{Ref, scope_key},
         validate,
@@ -27,9 +27,11 @@ use edge::{
 /// The most entities that one action concerns: its targets first, then owners, then NPCs at the same location.
 pub(super) const CONCERNED_MAX: i32 = 200;
 /// The most actions that a reacting entity reads. Of older ones it reads only how many there were.
-pub const KEPT_MAX: u32 = 100;
+pub const KEPT_MAX: u32 = 50;
 /// The most characters in the text of an action.
 const TEXT_CHARS_MAX: usize = 2000;
+/// The most actions of one request.
+const ACTIONS_MAX: usize = 50;
 /// The most targets of an action.
 const TARGETS_MAX: usize = 50;
 
@@ -62,6 +64,93 @@ pub struct ActionReport {
     pub text: Option<String>,
 }
 
+/// What a player's character did: one action, or several in order.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ActionsReport {
+    /// The character that acted, by id or slug.
+    player_id: String,
+    /// The type of the action: `look`, `move`, `say`, `use_item`, `talk`, `pray`, `attack`, …, or one that the campaign's
+    /// `significance_scores` defines. Alternatively, `actions`.
+    #[serde(rename = "type", default)]
+    #[schema(max_length = 40)]
+    kind: Option<String>,
+    /// The NPCs, owners and characters at whom the action was aimed, by id or slug.
+    #[schema(max_items = 50)]
+    #[serde(default)]
+    targets: Vec<String>,
+    /// Where the action happened. By default, where the character is.
+    #[schema(min_length = 1)]
+    #[serde(default)]
+    location: Option<String>,
+    /// What the character said, or what the action looked like. Entities that react read this.
+    #[schema(max_length = 2000)]
+    #[serde(default)]
+    text: Option<String>,
+    /// Several actions in order, instead of the members above. All of them count, or none.
+    #[schema(min_items = 1, max_items = 50)]
+    #[serde(default)]
+    actions: Option<Vec<ReportedAction>>,
+}
+
+/// One of several actions.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReportedAction {
+    /// As for a single action.
+    #[serde(rename = "type")]
+    #[schema(max_length = 40)]
+    kind: String,
+    /// As for a single action.
+    #[schema(max_items = 50)]
+    #[serde(default)]
+    targets: Vec<String>,
+    /// As for a single action.
+    #[schema(min_length = 1)]
+    #[serde(default)]
+    location: Option<String>,
+    /// As for a single action.
+    #[schema(max_length = 2000)]
+    #[serde(default)]
+    text: Option<String>,
+}
+
+impl ActionsReport {
+    /// The actions, each with the pointer to it in the request.
+    ///
+    /// # Errors
+    /// `validation_failed` with pointers to what is missing or wrong.
+    pub fn each(self) -> Result<Vec<(String, ActionReport)>> {
+        let Self { player_id, kind, targets, location, text, actions } = self;
+        let reports: Vec<_> = match (kind, actions) {
+            (None, None) => {
+                return Err(Error::invalid("/type", "required", "Name the type of the action, or send `actions`."));
+            }
+            (Some(kind), None) => vec![(String::new(), ActionReport { player_id, kind, targets, location, text })],
+            (None, Some(actions)) if targets.is_empty() && location.is_none() && text.is_none() => {
+                if !(1..=ACTIONS_MAX).contains(&actions.len()) {
+                    let rule = format!("must have 1 to {ACTIONS_MAX} actions");
+                    return Err(Error::invalid("/actions", "invalid_value", rule));
+                }
+                let report = |(n, action): (usize, ReportedAction)| {
+                    let ReportedAction { kind, targets, location, text } = action;
+                    let player_id = player_id.clone();
+                    (format!("/actions/{n}"), ActionReport { player_id, kind, targets, location, text })
+                };
+                actions.into_iter().enumerate().map(report).collect()
+            }
+            _ => {
+                let rule = "Send one action, or only `player_id` and `actions`.";
+                return Err(Error::invalid("/actions", "invalid_value", rule));
+            }
+        };
+        for (at, report) in &reports {
+            validate::check(report).map_err(|error| error.below(at))?;
+        }
+        Ok(reports)
+    }
+}
+
 fn text_fits(text: &Option<String>, _: &()) -> garde::Result {
     match text {
         Some(text) if text.chars().count() > TEXT_CHARS_MAX => {
@@ -88,6 +177,16 @@ pub struct TriggeredReaction {
     pub entity: ReactingEntity,
     /// The turn of the reaction. It runs in the background.
     pub turn_id: Uuid,
+    /// Always `queued`.
+    pub status: &'static str,
+}
+
+impl TriggeredReaction {
+    /// A reaction that was queued now.
+    #[must_use]
+    pub fn queued(entity: ReactingEntity, turn_id: Uuid) -> Self {
+        Self { entity, turn_id, status: "queued" }
+    }
 }
 
 /// The reactions to an action or a prayer.
@@ -128,6 +227,9 @@ pub struct Action {
     source: &'static str,
     concerned_max: i32,
     kept_max: u32,
+    /// Those for whom the action does not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<Uuid>,
     #[serde(flatten)]
     pub rules: ReactionRules,
 }
@@ -185,14 +287,26 @@ pub struct Resolved {
     stands_at: Option<String>,
 }
 
-/// Stores an action and counts it.
+/// Stores actions and counts them. Two statements for each.
 ///
 /// # Errors
-/// `not_found` for the campaign; `validation_failed` for an unknown type, player or target; `forbidden` for another player, and for a
-/// player's report of an action elsewhere. Nothing is counted then.
-pub async fn report(tx: &TenantTx, caller: &Caller, campaign: &str, report: &ActionReport) -> Result<Triggered> {
-    let Resolved { action, .. } = resolve_for(tx, caller, campaign, report).await?;
-    count(tx, &action).await
+/// `not_found` for the campaign; `validation_failed` for an unknown type, player or target, and for an action elsewhere that the caller may
+/// not report; `forbidden` for another player. Nothing is counted then.
+pub async fn report(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: &str,
+    reports: &[(String, ActionReport)],
+) -> Result<Triggered> {
+    let mut triggered = Vec::new();
+    for (at, report) in reports {
+        let resolved = resolve_for(tx, caller, campaign, report).await.map_err(|error| match &*error.errors {
+            [field] if field.pointer == "/player_id" => error,
+            _ => error.below(at),
+        })?;
+        triggered.extend(count(tx, &resolved.action).await?.triggered);
+    }
+    Ok(Triggered { triggered })
 }
 
 /// Looks up everything that a caller's report names, in one statement.
@@ -206,9 +320,10 @@ pub async fn resolve_for(tx: &TenantTx, caller: &Caller, campaign: &str, report:
         return Err(Error::not_found("campaign"));
     }
     caller.may_act_as(*player_id)?;
-    if caller.is_player() && stands_at.is_some() && location_key != stands_at {
-        let message = "The character is elsewhere. Players may only report actions at their character's location.";
-        return Err(Error::new(Code::Forbidden, message));
+    let may_say_where = !caller.is_player() && (caller.sees_secrets() || caller.scopes.has(Scope::Write));
+    if report.location.is_some() && location_key != stands_at && !may_say_where {
+        let rule = "The character is elsewhere. Leave out `location`, or use a key with the scope `gm` or `write`.";
+        return Err(Error::invalid("/location", "invalid_value", rule));
     }
     rules.key_id = caller.author();
     Ok(resolved)
@@ -221,7 +336,14 @@ pub async fn resolve_for(tx: &TenantTx, caller: &Caller, campaign: &str, report:
 /// Database errors.
 pub async fn report_own(tx: &TenantTx, campaign: Uuid, seen: &ActionReport, source: Source) -> Result<()> {
     let found = resolve(tx, &campaign.to_string(), seen, source).await?;
-    if found.settings.is_automatic(&seen.kind) {
+    let reports = found.settings.report_actions();
+    let is_reported = match source {
+        Source::Report => true,
+        Source::Command => reports.of_command(&seen.kind).is_some(),
+        Source::Encounter => reports.encounters,
+        Source::Table => reports.table_events,
+    };
+    if is_reported {
         count(tx, &found.action).await?;
     }
     Ok(())
@@ -280,6 +402,7 @@ async fn resolve(tx: &TenantTx, campaign: &str, report: &ActionReport, source: S
         source: source.as_str(),
         concerned_max: CONCERNED_MAX,
         kept_max: KEPT_MAX,
+        except: Vec::new(),
         rules: ReactionRules::of(&settings, None),
     };
     Ok(Resolved { settings, action, stands_at })
@@ -320,7 +443,7 @@ fn all_known(names: &[String], found: Vec<Target>) -> Result<Vec<Target>> {
 ///
 /// # Errors
 /// Database errors.
-async fn count(tx: &TenantTx, action: &Action) -> Result<Triggered> {
+pub async fn count(tx: &TenantTx, action: &Action) -> Result<Triggered> {
     let rows = sqlx::query("SELECT * FROM report_action($1, $2)")
         .bind(tx.tenant())
         .bind(Json(action))
@@ -331,7 +454,7 @@ async fn count(tx: &TenantTx, action: &Action) -> Result<Triggered> {
         .map(|row| {
             let entity =
                 ReactingEntity { kind: row.read("entity_kind")?, id: row.read("entity_id")?, slug: row.read("slug")? };
-            Ok(TriggeredReaction { entity, turn_id: row.read("turn_id")? })
+            Ok(TriggeredReaction::queued(entity, row.read("turn_id")?))
         })
         .collect::<Result<_>>()?;
     base::metrics::ACTIONS.with_label_values(&[action.source]).inc();

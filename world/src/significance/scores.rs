@@ -3,39 +3,37 @@
 use std::collections::BTreeMap;
 
 use entity::shapes::Extensions;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use base::error::{Error, Result};
 
-/// The scores of the types of actions that every campaign has (`memory-and-lore`: the first version of the monitor),
-/// and of the commands that can report themselves.
+/// The scores of the types of actions that every campaign has.
 pub const DEFAULTS: &[(&str, f64)] = &[
     ("look", 0.0),
     ("move", 1.0),
     ("say", 2.0),
     ("use_item", 3.0),
+    ("give", 4.0),
     ("talk", 5.0),
+    ("use_skill", 5.0),
+    ("steal", 7.0),
+    ("cast_spell", 7.0),
     ("pray", 8.0),
     ("attack", 10.0),
-    ("roll", 0.0),
-    ("check", 1.0),
-    ("do", 2.0),
-    ("use_skill", 3.0),
 ];
 
-/// What the server can report without a frontend: commands, the actions of encounters, and what players say at the
-/// table. Each counts as the type of action with the same name.
-pub const AUTOMATIC: &[&str] = &["roll", "check", "do", "move", "use_skill", "attack", "say"];
-
-/// The largest score of one action, and the largest threshold.
-pub const SCORE_MAX: f64 = 1_000_000.0;
+/// The largest score of one action.
+pub const SCORE_MAX: f64 = 1000.0;
+/// The largest threshold.
+pub const THRESHOLD_MAX: f64 = 1_000_000.0;
 /// The most types of actions that a campaign may define.
 pub const TYPES_MAX: usize = 200;
 
 const COOLDOWN_SECONDS: u32 = 60;
-const EXPIRES_SECONDS: u32 = 3600;
-const PER_DAY: u32 = 500;
+const EXPIRY_SECONDS: u32 = 86_400;
+const PER_DAY: u32 = 1000;
 
 /// A campaign's settings for significance. Members that are absent or null have their defaults.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -44,10 +42,42 @@ pub struct Significance {
     significance_scores: Option<BTreeMap<String, Option<f64>>>,
     immediate_threshold: Option<f64>,
     reaction_cooldown_seconds: Option<u32>,
-    reactions_per_day: Option<u32>,
-    reply_expires_seconds: Option<u32>,
-    reply_reverts: Option<bool>,
-    automatic_actions: Option<Vec<String>>,
+    reactions_per_day_max: Option<u32>,
+    reply_expiry_seconds: Option<u32>,
+    withheld_reverts: Option<bool>,
+    report_actions: Option<ReportActions>,
+}
+
+/// What the server reports as actions by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReportActions {
+    /// The commands `check`, `do` and `use_skill`, as `use_skill`.
+    pub commands: bool,
+    /// Attacks in encounters as `attack`, spells as `cast_spell`.
+    pub encounters: bool,
+    /// The command `move`, as `move`.
+    pub moves: bool,
+    /// What players write at the table where everybody reads it, as `say`.
+    pub table_events: bool,
+}
+
+impl ReportActions {
+    /// Reads a campaign's stored setting.
+    #[must_use]
+    pub fn of(setting: Option<&Value>) -> Self {
+        setting.and_then(|setting| Self::deserialize(setting).ok()).unwrap_or_default()
+    }
+
+    /// The type of action as which a command of this name is reported.
+    #[must_use]
+    pub fn of_command(self, name: &str) -> Option<&'static str> {
+        match name {
+            "check" | "do" | "use_skill" if self.commands => Some("use_skill"),
+            "move" if self.moves => Some("move"),
+            _ => None,
+        }
+    }
 }
 
 impl Significance {
@@ -62,10 +92,10 @@ impl Significance {
             significance_scores: read(member("significance_scores")),
             immediate_threshold: read(member("immediate_threshold")),
             reaction_cooldown_seconds: read(member("reaction_cooldown_seconds")),
-            reactions_per_day: read(member("reactions_per_day")),
-            reply_expires_seconds: read(member("reply_expires_seconds")),
-            reply_reverts: read(member("reply_reverts")),
-            automatic_actions: read(member("automatic_actions")),
+            reactions_per_day_max: read(member("reactions_per_day_max")),
+            reply_expiry_seconds: read(member("reply_expiry_seconds")),
+            withheld_reverts: read(member("withheld_reverts")),
+            report_actions: read(member("report_actions")),
         }
     }
 
@@ -101,25 +131,25 @@ impl Significance {
     /// The most reactions of the campaign in a day; 0 means no limit.
     #[must_use]
     pub fn per_day(&self) -> u32 {
-        self.reactions_per_day.unwrap_or(PER_DAY)
+        self.reactions_per_day_max.unwrap_or(PER_DAY)
     }
 
     /// How long a reply waits for its player.
     #[must_use]
     pub fn expires_seconds(&self) -> u32 {
-        self.reply_expires_seconds.unwrap_or(EXPIRES_SECONDS)
+        self.reply_expiry_seconds.unwrap_or(EXPIRY_SECONDS)
     }
 
     /// Whether the effects of a reaction are undone when its reply cannot be delivered.
     #[must_use]
     pub fn reverts(&self) -> bool {
-        self.reply_reverts.unwrap_or(false)
+        self.withheld_reverts.unwrap_or(false)
     }
 
-    /// Whether the server reports this kind of action.
+    /// What the server reports by itself.
     #[must_use]
-    pub fn is_automatic(&self, kind: &str) -> bool {
-        self.automatic_actions.iter().flatten().any(|name| name == kind)
+    pub fn report_actions(&self) -> ReportActions {
+        self.report_actions.unwrap_or_default()
     }
 }
 
@@ -146,9 +176,9 @@ pub fn check_scores(scores: &BTreeMap<String, Option<f64>>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a number can be a score or a threshold.
+/// Whether a number can be a score.
 #[must_use]
-pub fn fits(score: f64) -> bool {
+fn fits(score: f64) -> bool {
     (0.0..=SCORE_MAX).contains(&score)
 }
 
@@ -172,9 +202,9 @@ mod tests {
 
     #[test]
     fn a_campaign_changes_scores_and_adds_types() {
-        let own = settings(json!({ "significance_scores": { "talk": 1.5, "steal": 12, "look": null } }));
+        let own = settings(json!({ "significance_scores": { "talk": 1.5, "dig": 12, "look": null } }));
         assert_eq!(own.score("talk"), Some(1.5));
-        assert_eq!(own.score("steal"), Some(12.0));
+        assert_eq!(own.score("dig"), Some(12.0));
         assert_eq!(own.score("look"), Some(0.0));
         assert_eq!(own.score("dance"), None);
         assert_eq!(own.types().len(), DEFAULTS.len() + 1);
@@ -182,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_setting_that_cannot_be_read_has_its_default() {
-        let own = settings(json!({ "reaction_cooldown_seconds": "soon", "reply_reverts": true }));
+        let own = settings(json!({ "reaction_cooldown_seconds": "soon", "withheld_reverts": true }));
         assert_eq!(own.cooldown_seconds(), 60);
         assert!(own.reverts());
     }

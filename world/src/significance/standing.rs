@@ -82,8 +82,8 @@ pub struct ReactionView {
     pub id: Uuid,
     /// `significance` or `prayer`.
     pub kind: String,
-    /// `queued`, `running`, `done`, `dead` (the reaction failed too often) or `cancelled`.
-    pub state: String,
+    #[schema(inline)]
+    pub status: ReactionStatus,
     pub entity: NamedEntity,
     pub player: NamedPlayer,
     /// The score that led to the reaction.
@@ -126,32 +126,52 @@ pub struct ReactionFilter {
     pub entity_id: Option<String>,
     /// Only reactions to this character, by id or slug.
     pub player_id: Option<String>,
-    /// Only reactions in this state: `queued`, `running`, `done`, `dead` or `cancelled`.
+    /// Only reactions with this status.
     #[param(inline)]
-    pub state: Option<ReactionState>,
+    pub status: Option<ReactionStatus>,
 }
 
-/// The states of a reaction.
+/// What has become of a reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ReactionState {
-    Queued,
+pub enum ReactionStatus {
+    Waiting,
     Running,
     Done,
+    /// It failed too often.
     Dead,
     Cancelled,
 }
 
-impl ReactionState {
+impl ReactionStatus {
+    const ALL: [Self; 5] = [Self::Waiting, Self::Running, Self::Done, Self::Dead, Self::Cancelled];
+
+    /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            ReactionState::Queued => "queued",
-            ReactionState::Running => "running",
-            ReactionState::Done => "done",
-            ReactionState::Dead => "dead",
-            ReactionState::Cancelled => "cancelled",
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Dead => "dead",
+            Self::Cancelled => "cancelled",
         }
+    }
+
+    /// The state in the database.
+    #[must_use]
+    pub fn stored(self) -> &'static str {
+        match self {
+            Self::Waiting => "queued",
+            status => status.as_str(),
+        }
+    }
+
+    /// # Errors
+    /// `internal` for a state that there is not.
+    fn of(state: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|status| status.stored() == state);
+        found.ok_or_else(|| Error::internal("a reaction has an unknown state"))
     }
 }
 
@@ -181,7 +201,7 @@ impl ReactionView {
         Ok(Self {
             id: row.read("id")?,
             kind: row.read("kind")?,
-            state: row.read("state")?,
+            status: ReactionStatus::of(row.read("state")?)?,
             entity: entity(row)?,
             player: player_of(row)?,
             score: row.read("score")?,
@@ -293,10 +313,10 @@ pub async fn reaction(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<Reactio
 /// # Errors
 /// `bad_request` for an order that the list does not support.
 pub async fn reactions(tx: &TenantTx, campaign: Uuid, page: &Page<ReactionFilter>) -> Result<Items<ReactionView>> {
-    reactions_in(tx, campaign, page, page.filter.state.as_slice()).await
+    reactions_in(tx, campaign, page, page.filter.status.as_slice()).await
 }
 
-/// Like [`reactions`], but with these states instead of the filter's. No states means all of them.
+/// Like [`reactions`], but with these statuses instead of the filter's. None means all of them.
 ///
 /// # Errors
 /// The errors of [`reactions`].
@@ -304,7 +324,7 @@ pub async fn reactions_in(
     tx: &TenantTx,
     campaign: Uuid,
     page: &Page<ReactionFilter>,
-    states: &[ReactionState],
+    statuses: &[ReactionStatus],
 ) -> Result<Items<ReactionView>> {
     let descending = page.by_creation()?;
     let names = (page.filter.entity_id.as_deref(), page.filter.player_id.as_deref());
@@ -320,7 +340,7 @@ pub async fn reactions_in(
         .bind(campaign)
         .bind(entity_id)
         .bind(player_id)
-        .bind(states.iter().map(|state| state.as_str()).collect::<Vec<_>>())
+        .bind(statuses.iter().map(|status| status.stored()).collect::<Vec<_>>())
         .bind(page.after.as_ref().map(|after| after.id))
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
         .fetch_all(&mut *tx.connection().await)
@@ -329,12 +349,12 @@ pub async fn reactions_in(
     Ok(page.finish(views, page.has_more(&rows), |reaction| (reaction.id, None)))
 }
 
-/// Ends a queued or dead reaction. Its turn is then over.
+/// Ends a waiting or dead reaction. Its turn is then over.
 ///
 /// # Errors
 /// `not_found`; `conflict` if the reaction is running or has ended.
 pub async fn end(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<ReactionView> {
-    change(tx, campaign, id, &["queued", "dead"], "cancelled").await?;
+    change(tx, campaign, id, &[ReactionStatus::Waiting, ReactionStatus::Dead], ReactionStatus::Cancelled).await?;
     sqlx::query(
         "WITH over AS (UPDATE turn t SET status = 'cancelled', finished_at = now() FROM reaction r WHERE r.tenant_id = $1 AND r.id = $2 \
              AND t.tenant_id = $1 AND t.id = r.turn_id AND t.status = 'queued' RETURNING t.id) \
@@ -355,12 +375,12 @@ pub async fn retry(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<ReactionVi
     if reaction(tx, campaign, id).await?.entity.slug.is_none() {
         return Err(Error::new(Code::Gone, "The NPC or owner that would react was deleted."));
     }
-    change(tx, campaign, id, &["dead", "cancelled"], "queued").await?;
+    change(tx, campaign, id, &[ReactionStatus::Dead, ReactionStatus::Cancelled], ReactionStatus::Waiting).await?;
     sqlx::query("SELECT pg_notify('tavernkeep_reactions', '')").execute(&mut *tx.connection().await).await?;
     reaction(tx, campaign, id).await
 }
 
-async fn change(tx: &TenantTx, campaign: Uuid, id: Uuid, from: &[&str], to: &str) -> Result<()> {
+async fn change(tx: &TenantTx, campaign: Uuid, id: Uuid, from: &[ReactionStatus], to: ReactionStatus) -> Result<()> {
     let state: Option<String> =
         sqlx::query("SELECT state FROM reaction WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE")
             .bind(tx.tenant())
@@ -370,9 +390,10 @@ async fn change(tx: &TenantTx, campaign: Uuid, id: Uuid, from: &[&str], to: &str
             .await?
             .map(|row| row.read("state"))
             .transpose()?;
-    let state = state.ok_or_else(|| Error::not_found("reaction"))?;
-    if !from.contains(&state.as_str()) {
-        let message = format!("The reaction is {state}. This is possible only if it is {}.", from.join(" or "));
+    let status = ReactionStatus::of(&state.ok_or_else(|| Error::not_found("reaction"))?)?;
+    if !from.contains(&status) {
+        let from = from.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(" or ");
+        let message = format!("The reaction is {}. This is possible only if it is {from}.", status.as_str());
         return Err(Error::new(Code::Conflict, message));
     }
     sqlx::query(
@@ -381,7 +402,7 @@ async fn change(tx: &TenantTx, campaign: Uuid, id: Uuid, from: &[&str], to: &str
     )
     .bind(tx.tenant())
     .bind(id)
-    .bind(to)
+    .bind(to.stored())
     .execute(&mut *tx.connection().await)
     .await?;
     Ok(())

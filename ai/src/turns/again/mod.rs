@@ -95,6 +95,7 @@ async fn begin(app: &Ai, caller: &Caller, campaign: &str, job: &Job, again: &Aga
     let subject = Subject { kind: job.kind.into(), campaign, entity: answer.entity, player: Some(answer.player) };
     let new = NewTurn {
         mode: job.mode.unwrap_or(answer.mode),
+        trigger: job.trigger(),
         on_failure: job.on_failure,
         key: job.key.as_ref(),
         parent: Some(again.parent),

@@ -13,6 +13,7 @@ impl AnswerTurn<'_> {
     pub(super) fn body_and_record(&self, status: Status, narrative: &str) -> Result<(Vec<u8>, String)> {
         let for_player = self.talk.caller.is_player();
         let view = TurnView {
+            trigger: self.job.trigger(),
             narrative: narrative.to_owned(),
             mechanics: self.mechanics.clone(),
             prompt: (!for_player).then(|| self.prompt_view()),

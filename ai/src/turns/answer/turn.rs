@@ -65,6 +65,7 @@ impl Turn for AnswerTurn<'_> {
 impl AnswerTurn<'_> {
     pub fn row(&self) -> NewTurn<'_> {
         NewTurn {
+            trigger: self.job.trigger(),
             on_failure: self.job.on_failure,
             talk_version: Some(self.base.transcript.version),
             parent: self.job.way.again().map(|again| again.parent),

@@ -25,7 +25,12 @@ pub use self::{
     sweep::{Swept, freed, sweep},
     used::{UsedBy, used},
 };
-use super::{job::OnFailure, kind::TurnKind, live::Live, subject::Subject};
+use super::{
+    job::OnFailure,
+    kind::{Trigger, TurnKind},
+    live::Live,
+    subject::Subject,
+};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
@@ -54,6 +59,7 @@ pub struct NewTurn<'a> {
     pub id: Uuid,
     pub subject: Subject,
     pub action: &'a str,
+    pub trigger: Trigger,
     pub mode: ReplyMode,
     pub on_failure: OnFailure,
     /// The key or user that asked for it.
@@ -79,6 +85,7 @@ impl<'a> NewTurn<'a> {
             id,
             subject,
             action,
+            trigger: Trigger::Player,
             mode: ReplyMode::Native,
             on_failure: OnFailure::Revert,
             key_id: caller.author(),
@@ -154,6 +161,8 @@ struct NewTurnRow<'a> {
     entity_id: Uuid,
     player_id: Option<Uuid>,
     action: &'a str,
+    #[serde(skip_serializing_if = "is_usual")]
+    trigger: Trigger,
     reply_mode: &'static str,
     on_failure: &'static str,
     key_id: Option<Uuid>,
@@ -166,6 +175,10 @@ struct NewTurnRow<'a> {
     messages: Option<[&'a NewMessage; 1]>,
     #[serde(flatten)]
     terms: Terms<'a>,
+}
+
+fn is_usual(trigger: &Trigger) -> bool {
+    *trigger == Trigger::Player
 }
 
 /// What only some turns have when they are stored. If something that the server has read is out of date, the turn does not begin.
@@ -204,6 +217,7 @@ impl NewTurn<'_> {
             entity_id: self.subject.entity,
             player_id: self.subject.player,
             action: self.action,
+            trigger: self.trigger,
             reply_mode: self.mode.as_str(),
             on_failure: self.on_failure.as_str(),
             key_id: self.key_id,

@@ -23,13 +23,13 @@ use db::tenancy::{self, TenantTx};
 use edge::http::paging::Page;
 use world::significance::standing::{
     self, NamedEntity, NamedPlayer, ReactionFilter,
-    ReactionState::{self, Cancelled, Dead, Done, Queued, Running},
+    ReactionStatus::{self, Cancelled, Dead, Done, Running, Waiting},
     ReactionView,
 };
 
 /// The states with their names in the filter.
-const STATES: &[(ReactionState, &str)] = &[
-    (Queued, "queued"),
+const STATES: &[(ReactionStatus, &str)] = &[
+    (Waiting, "waiting"),
     (Running, "running"),
     (Dead, "dead: failed too often"),
     (Done, "done"),
@@ -82,7 +82,7 @@ pub struct Row {
     entity: Named,
     player: Named,
     kind: &'static str,
-    state: String,
+    state: &'static str,
     score: String,
     actions: i32,
     tries: i32,
@@ -96,27 +96,27 @@ pub struct Row {
 impl Row {
     fn new(at: &InCampaign, reaction: &ReactionView) -> Self {
         let path = |verb: &str| Some(at.url(&format!("reactions/{}/{verb}", reaction.id)));
-        let is = |states: &[ReactionState]| states.iter().any(|state| state.as_str() == reaction.state);
-        let when = reaction.finished_at.filter(|_| !is(&[Queued, Running]));
+        let is = |states: &[ReactionStatus]| states.contains(&reaction.status);
+        let when = reaction.finished_at.filter(|_| !is(&[Waiting, Running]));
         Self {
             entity: Named::entity(at, &reaction.entity),
             player: Named::player(at, &reaction.player),
             kind: if reaction.kind == "prayer" { "a prayer" } else { "actions" },
-            state: reaction.state.clone(),
+            state: reaction.status.as_str(),
             score: number(reaction.score),
             actions: reaction.actions,
             tries: reaction.tries,
             problem: reaction.error.as_ref().map(problem).unwrap_or_default(),
             when: when.map_or_else(|| until(reaction.due_at, base::clock::now()), moment),
             turn: at.url(&format!("turns/{}", reaction.turn_id)),
-            end: path("end").filter(|_| is(&[Queued, Dead])),
+            end: path("end").filter(|_| is(&[Waiting, Dead])),
             retry: path("retry").filter(|_| is(&[Dead, Cancelled])),
         }
     }
 
     /// The class of the state's tag.
     fn class(&self) -> &'static str {
-        match self.state.as_str() {
+        match self.state {
             "dead" => "tag bad",
             "done" => "tag good",
             _ => "tag",
@@ -159,17 +159,17 @@ render_blocks!(ReactionsPage: as_main, "rows" => as_rows);
 /// `bad_request` for invalid parameters.
 pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     let asked = at.request.query_string();
-    let [entity, player, state] = ["entity_id", "player_id", "state"].map(|name| given(asked, name));
+    let [entity, player, state] = ["entity_id", "player_id", "status"].map(|name| given(asked, name));
     let page = Page::<ReactionFilter>::parse(&as_asked(&at, "-created_at", &[]))?;
     let tx = at.read().await?;
     let (mut dead, mut open, mut is_cut) = (Vec::new(), Vec::new(), false);
-    if page.filter.state.is_none() && page.after.is_none() {
+    if page.filter.status.is_none() && page.after.is_none() {
         let names = [("entity_id", entity.as_str()), ("player_id", &player)];
         (dead, is_cut) = some(&at, &tx, &query("-created_at", OPEN_MAX, &names), &[Dead]).await?;
-        let (waiting, more) = some(&at, &tx, &query("created_at", OPEN_MAX, &names), &[Queued, Running]).await?;
+        let (waiting, more) = some(&at, &tx, &query("created_at", OPEN_MAX, &names), &[Waiting, Running]).await?;
         (open, is_cut) = (waiting, is_cut || more);
     }
-    let states = page.filter.state.map_or(vec![Done, Cancelled], |state| vec![state]);
+    let states = page.filter.status.map_or(vec![Done, Cancelled], |state| vec![state]);
     let found = standing::reactions_in(&tx, at.campaign.id.0, &page, &states).await?;
     at.show(&ReactionsPage {
         frame: at.frame("Reactions", Tab::Reactions),
@@ -198,14 +198,14 @@ fn query(sort: &str, limit: usize, more: &[(&str, &str)]) -> String {
 }
 
 /// The first reactions in these states, and whether there are more.
-async fn some(at: &InCampaign, tx: &TenantTx, query: &str, states: &[ReactionState]) -> Result<(Vec<Row>, bool)> {
+async fn some(at: &InCampaign, tx: &TenantTx, query: &str, states: &[ReactionStatus]) -> Result<(Vec<Row>, bool)> {
     let page = Page::<ReactionFilter>::parse(query)?;
     let found = standing::reactions_in(tx, at.campaign.id.0, &page, states).await?;
     let rows = found.items.iter().map(|reaction| Row::new(at, reaction)).collect();
     Ok((rows, found.next_cursor.is_some()))
 }
 
-/// POST that ends a queued or dead reaction.
+/// POST that ends a waiting or dead reaction.
 ///
 /// # Errors
 /// `not_found`.

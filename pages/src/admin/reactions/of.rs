@@ -20,7 +20,7 @@ use world::significance::{
     scores::Significance,
     standing::{
         self,
-        ReactionState::{Dead, Queued, Running},
+        ReactionStatus::{Dead, Running, Waiting},
         Standing, StandingFilter,
     },
 };
@@ -52,7 +52,7 @@ impl Bar {
 
 /// The last reaction to a player.
 pub(super) struct Last {
-    pub(super) state: String,
+    pub(super) state: &'static str,
     pub(super) when: String,
     pub(super) path: String,
 }
@@ -97,7 +97,7 @@ impl Score {
             cooldown: standing.cooldown_until.filter(|end| *end > now).map(|end| until(end, now)),
             due: standing.due_at.map(|due| until(due, now)),
             last: standing.last_reaction.as_ref().map(|last| Last {
-                state: last.state.clone(),
+                state: last.status.as_str(),
                 when: moment(last.finished_at.unwrap_or(last.created_at)),
                 path: at.url(&format!("turns/{}", last.turn_id)),
             }),
@@ -130,7 +130,7 @@ pub async fn page<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let asked = query("-created_at", OPEN_MAX, &[of[0], ("cursor", &cursor)]);
     let standings = standing::standings(&tx, campaign, &Page::<StandingFilter>::parse(&asked)?).await?;
     let (newest, _) = some(&at, &tx, &query("-created_at", 1, &of), &[]).await?;
-    let (open, _) = some(&at, &tx, &query("created_at", OPEN_MAX, &of), &[Dead, Queued, Running]).await?;
+    let (open, _) = some(&at, &tx, &query("created_at", OPEN_MAX, &of), &[Dead, Waiting, Running]).await?;
     let settings = Significance::of(&at.campaign.settings.0);
     at.show(&EntityPage {
         frame: at.frame(&format!("Reactions of {}", row.label), W::TAB),
