@@ -89,6 +89,36 @@ async fn who_has_left_hears_nothing() {
     world.post(&format!("/players/player_mallory/replies/{waiting}/ack"), json!({})).await.expect(404);
 }
 
+/// Replies come in pages. Those that cannot be heard are left out of their page.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_replies_come_in_pages() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    for n in 0..7 {
+        let place = if n == 2 { "harbour" } else { "town_square" };
+        let npc = json!({ "slug": format!("npc_{n}"), "name": format!("Npc {n}"), "location": place, "reaction_threshold": 1 });
+        world.post("/npcs", npc).await.expect(201);
+    }
+    server.model.set_script(Script::always(Reply::text("Hm.")));
+    for place in ["town_square", "harbour"] {
+        act(&world, "say", json!({ "location": place })).await.expect(202);
+    }
+    ended(&world, "done", 7).await;
+    for sort in ["created_at", "-created_at"] {
+        let (mut cursor, mut seen) = (String::new(), Vec::new());
+        loop {
+            let page =
+                world.get(&format!("/players/player_alice/replies?limit=2&sort={sort}{cursor}")).await.expect(200);
+            seen.extend(page.items().iter().map(|reply| reply["entity"]["slug"].as_str().unwrap().to_owned()));
+            let Some(next) = page.body["next_cursor"].as_str() else { break };
+            cursor = format!("&cursor={next}");
+        }
+        seen.sort();
+        assert_eq!(seen, ["npc_0", "npc_1", "npc_3", "npc_4", "npc_5", "npc_6"], "{sort}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_does_not_wait_for_ever() {
     let server = Server::start().await;

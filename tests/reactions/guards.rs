@@ -252,6 +252,10 @@ async fn an_owner_answers_one_prayer_at_a_time() {
     for _ in 0..5 {
         assert!(triggered(&world.post("/pray", prayer.clone()).await.expect(202)).is_empty());
     }
+    let council = world.get("/owners/town_council_owner/scores").await.expect(200);
+    assert!(council.items().is_empty(), "a prayer counts only for others: {}", council.text);
+    let bob = world.get("/npcs/innkeeper_bob/scores").await.expect(200);
+    assert_eq!(bob.items()[0]["score"], 48.0, "he noticed each");
     until("the model", async || server.model.request_count() == 1).await;
     server.model.let_go(1);
     ended(&world, "done", 1).await;

@@ -201,6 +201,59 @@ async fn a_storm_is_counted() {
     assert!(told.contains("(9950 earlier actions are left out)"), "{told}");
 }
 
+/// Actions together, actions alone and prayers of a player, all at once: each counts, and none waits for another in a circle.
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_of_a_player_do_not_get_in_each_others_way() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    settings(&world, json!({ "reaction_cooldown_seconds": 0 })).await;
+    for n in 0..6 {
+        let npc = json!({ "slug": format!("npc_{n}"), "name": format!("Npc {n}"), "location": format!("room {}", n % 2), "reaction_threshold": 7 });
+        world.post("/npcs", npc).await.expect(201);
+    }
+    threshold(&world, "owners/town_council_owner", 1_000_000).await;
+    server.model.set_script(Script::always(Reply::text("Hm.")));
+    let at = |rooms: [u8; 4]| rooms.map(|room| json!({ "type": "say", "location": format!("room {room}") }));
+    let body = |n: usize| match n % 4 {
+        0 => ("/actions", json!({ "player_id": "player_alice", "actions": at([0, 1, 0, 1]) })),
+        1 => ("/actions", json!({ "player_id": "player_alice", "actions": at([1, 0, 1, 0]) })),
+        2 => ("/actions", json!({ "player_id": "player_alice", "type": "say", "location": "room 0" })),
+        _ => ("/pray", json!({ "player_id": "player_alice", "message": "Hear me." })),
+    };
+    let all = (0..40).map(async |n| {
+        let (path, body) = body(n);
+        world.post(path, body).await
+    });
+    let answers = join_all(all).await;
+    assert!(answers.into_iter().all(|answer| answer.status == 202), "none was refused");
+    let counted: i64 = sqlx::query_scalar("SELECT count(*) FROM player_action WHERE type = 'say'")
+        .fetch_one(&mut server.owner().await)
+        .await
+        .unwrap();
+    assert_eq!(counted, 10 * 4 + 10 * 4 + 10);
+}
+
+/// What a campaign has stored instead of a number is no error of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_that_is_no_number_stops_no_queue() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    threshold(&world, "npcs/innkeeper_bob", 1).await;
+    server.model.set_script(Script::always(Reply::text("Hm.")));
+    for odd in ["[3]", "\"many\"", "{}", "0", "1e300"] {
+        sqlx::query("UPDATE campaign SET settings = settings || jsonb_build_object('reactions_at_once_max', $1::jsonb, 'reaction_cooldown_seconds', 0)")
+            .bind(odd)
+            .execute(&mut server.owner().await)
+            .await
+            .unwrap();
+        let before = reactions(&world, "&status=done").await.len();
+        act(&world, "say", json!({})).await.expect(202);
+        until("the reaction", async || reactions(&world, "&status=done").await.len() == before + 1).await;
+    }
+}
+
 /// A server dies while an NPC reacts: another server does it once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_worker_loses_nothing() {

@@ -153,6 +153,7 @@ async fn a_campaign_says_what_counts() {
     act(&world, "dig", json!({})).await.problem(422, "validation_failed");
     settings(&world, json!({ "significance_scores": { "dig": 12.5, "look": 99 }, "immediate_threshold": 99 })).await;
     assert_eq!(triggered(&act(&world, "dig", json!({})).await.expect(202)), Vec::<String>::new());
+    settings(&world, json!({ "report_actions": { "moves": null, "commands": true } })).await;
     let standing = world.get("/significance?entity_id=innkeeper_bob").await.expect(200);
     assert_eq!(standing.items()[0]["score"], 12.5);
     let mut at_once = triggered(&act(&world, "look", json!({})).await.expect(202));
@@ -169,6 +170,7 @@ async fn a_campaign_says_what_counts() {
         (json!({ "report_actions": { "dance": true } }), "/settings/report_actions/dance"),
         (json!({ "significance_scores": { "steal": 1001 } }), "/settings/significance_scores/steal"),
         (json!({ "reactions_at_once_max": 0 }), "/settings/reactions_at_once_max"),
+        (json!({ "report_actions": { "moves": "yes" } }), "/settings/report_actions/moves"),
     ] {
         let answer = world.patch("", json!({ "settings": wrong })).await.expect(422);
         assert_eq!(answer.pointers(), [pointer], "{}", answer.text);

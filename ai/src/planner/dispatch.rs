@@ -43,7 +43,7 @@ impl PlanTurn<'_> {
             self.at_once(command, &plan, reason).await
         };
         counted(command, "planner", done.is_ok());
-        if let (Ok(_), Some(kind)) = (&done, self.scene.report_actions.of_command(command.name)) {
+        if let (Ok((_, Outcome::Executed)), Some(kind)) = (&done, self.scene.report_actions.of_command(command.name)) {
             let report = action_report(self.scene.player, kind, &plan.args, &self.request.text);
             report_after(self.talk.app, self.talk.caller, self.scene.campaign, &report).await;
         }
@@ -64,12 +64,17 @@ impl PlanTurn<'_> {
             {
                 self.refuse(Reason::ArgValidation.into(), Some(command), None).await
             }
-            done => done,
+            done => done.map(|(reply, _)| reply),
         }
     }
 
     /// Runs a command in the transaction that also ends the turn.
-    async fn at_once(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
+    async fn at_once(
+        &mut self,
+        command: &'static Command,
+        plan: &PlanView,
+        reason: Option<Reason>,
+    ) -> Result<(Reply, Outcome)> {
         let (app, caller) = (self.talk.app, self.talk.caller);
         let actor = caller.actor().in_turn(self.talk.id, Origin::Turn);
         let mut tries = Tries::with(PAID);
@@ -86,7 +91,7 @@ impl PlanTurn<'_> {
             };
             match done {
                 Err(error) if tries.wait_to_retry(&error).await => {}
-                done => return done,
+                done => return done.map(|reply| (reply, Outcome::Executed)),
             }
         }
     }
@@ -113,7 +118,12 @@ impl PlanTurn<'_> {
     }
 
     /// An action in the world. The rules decide it and a narrator describes it, all in this turn.
-    async fn by_turn(&mut self, command: &'static Command, plan: &PlanView, reason: Option<Reason>) -> Result<Reply> {
+    async fn by_turn(
+        &mut self,
+        command: &'static Command,
+        plan: &PlanView,
+        reason: Option<Reason>,
+    ) -> Result<(Reply, Outcome)> {
         let deed = commands::deed::deed(plan.args.clone())?;
         let (turn, &Scene { campaign, player, scene, .. }) = (self.talk.id, &*self.scene);
         let acting = {
@@ -137,7 +147,8 @@ impl PlanTurn<'_> {
         };
         let decided = ruling.decide().await?;
         if let Some(why) = decided.unclear.clone() {
-            return self.refuse(vec![FailedPredicate::unclear(why)].into(), Some(command), None).await;
+            let refused = vec![FailedPredicate::unclear(why)].into();
+            return self.refuse(refused, Some(command), None).await.map(|reply| (reply, Outcome::Rejected));
         }
         let narration = match decided.is_a_tale() {
             true => narrate::narrate(&mut self.talk, &narrator, &acting.name, &deed, &decided.raw).await?,
@@ -154,6 +165,6 @@ impl PlanTurn<'_> {
             ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
         };
         tracing::debug!(turn_id = %turn, command = command.name, tool = decided.tool, "the rules decided an action");
-        self.end_with(view, &messages, Rest::default()).await
+        self.end_with(view, &messages, Rest::default()).await.map(|reply| (reply, Outcome::Executed))
     }
 }

@@ -25,11 +25,12 @@ use world::significance::report::Triggered;
 
 /// Prays as a player's character.
 ///
-/// All owners of the character's location, race and profession answer, each in a turn of its own in the background.
+/// All owners of the character's location, race and profession answer, each in a turn of its own in the background. For everybody else
+/// whom it concerns, a prayer counts as the action `pray`.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/pray",
     tag = "significance", operation_id = "send_prayer", request_body = Prayer,
     params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 202, description = "The answers are queued", body = Triggered), (status = "default", body = Problem)))]
+    responses((status = 202, description = "The answers are queued, and the reactions of others who noticed", body = Triggered), (status = "default", body = Problem)))]
 pub async fn pray(app: web::Data<Ai>, caller: Caller, path: web::Path<String>, body: Body<Prayer>) -> Result<Reply> {
     validate::check(&body.value)?;
     write(&app, &caller, body.idempotency.as_ref(), async |tx| {

@@ -18,7 +18,7 @@ use world::significance::report::{
 };
 
 /// The most owners that answer one prayer.
-const OWNERS_MAX: i32 = 20;
+const OWNERS_MAX: usize = 20;
 
 /// A player's prayer.
 #[derive(Clone, Debug, Deserialize, ToSchema, Validate)]
@@ -33,7 +33,7 @@ pub struct Prayer {
 }
 
 /// Queues the reactions to a prayer, of owners that are not about to answer one of this player already. For everybody else whom it concerns,
-/// it counts as the action `pray`. Three statements, and one for each owner.
+/// it counts as the action `pray`. Three statements, and one for each owner that answers.
 ///
 /// # Errors
 /// `not_found` for the campaign, `validation_failed` for the player, `quota_exceeded` if the campaign may have no more reactions
@@ -48,20 +48,25 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
     };
     let Resolved { mut action, .. } = resolve_for(tx, caller, campaign, &report).await?;
     let rows = sqlx::query(
-        "SELECT c.entity_id, c.slug FROM concerned_by($1, $2, $3) c WHERE c.entity_kind = 'owner' AND NOT EXISTS ( \
-           SELECT FROM reaction r WHERE r.tenant_id = $1 AND r.entity_id = c.entity_id AND r.player_id = $5 \
-             AND r.state IN ('queued', 'running') AND r.kind = 'prayer') ORDER BY c.entity_id LIMIT $4",
+        "SELECT c.entity_id, c.slug, EXISTS (SELECT FROM reaction r WHERE r.tenant_id = $1 AND r.entity_id = c.entity_id AND r.player_id = $4 \
+             AND r.state IN ('queued', 'running') AND r.kind = 'prayer') AS is_busy \
+         FROM concerned_by($1, $2, $3) c WHERE c.entity_kind = 'owner' ORDER BY c.entity_id",
     )
     .bind(tx.tenant())
     .bind(Json(&action))
     .bind(200)
-    .bind(OWNERS_MAX)
     .bind(action.player_id)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let mut triggered = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let owner: Uuid = row.read("entity_id")?;
+    let owners: Vec<(Uuid, String, bool)> = rows
+        .iter()
+        .map(|row| Ok((row.read("entity_id")?, row.read("slug")?, row.read("is_busy")?)))
+        .collect::<Result<_>>()?;
+    // Others who are concerned notice that the character prays. Nobody overhears the words.
+    action.except = owners.iter().map(|(id, ..)| *id).collect();
+    let noticed = report::count(tx, &action).await?.triggered;
+    let mut triggered = Vec::with_capacity(owners.len() + noticed.len());
+    for (owner, slug, _) in owners.into_iter().filter(|(.., is_busy)| !is_busy).take(OWNERS_MAX) {
         let mut reaction = serde_json::to_value(&action.rules).map_err(Error::internal)?;
         let how = json!({
             "kind": "prayer", "entity_kind": "owner", "entity_id": owner, "player_id": action.player_id,
@@ -79,14 +84,12 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
         let turn_id: Uuid = queued.read::<Option<Uuid>>("turn_id")?.ok_or_else(|| {
             Error::new(
                 Code::QuotaExceeded,
-                "This campaign or its tenant has used up its reactions for today. See `reactions_per_day_max`.",
+                "The reactions of today are used up: of this campaign (`reactions_per_day_max`) or of its tenant (`reactions_per_day`).",
             )
         })?;
-        let entity = ReactingEntity { kind: "owner".to_owned(), id: owner, slug: row.read("slug")? };
+        let entity = ReactingEntity { kind: "owner".to_owned(), id: owner, slug };
         triggered.push(TriggeredReaction::queued(entity, turn_id));
     }
-    // Others who are concerned notice that the character prays. Nobody overhears the words.
-    action.except = triggered.iter().map(|reaction| reaction.entity.id).collect();
-    triggered.extend(report::count(tx, &action).await?.triggered);
+    triggered.extend(noticed);
     Ok(Triggered { triggered })
 }

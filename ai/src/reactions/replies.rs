@@ -49,10 +49,11 @@ pub struct ReplyView {
 #[serde(rename_all = "snake_case")]
 pub enum ReplyStatus {
     Waiting,
-    /// Its player has seen it.
+    /// It was acknowledged, and is in the history.
     Delivered,
     /// Its player was elsewhere when it was to be delivered.
     Withheld,
+    /// Nobody fetched it in time.
     Expired,
 }
 
@@ -159,7 +160,7 @@ pub async fn audible(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) ->
     Ok(heard)
 }
 
-/// A page of a player's replies with a status: those that wait are only those that it can hear now, oldest first.
+/// A page of a player's replies with a status. Of those that wait, only those that the player can hear now; the others are dropped.
 ///
 /// # Errors
 /// `forbidden` for replies that do not wait, without the scope `gm`; `bad_request` for an order that the list does not support.
@@ -169,22 +170,11 @@ pub async fn page(
     (campaign, player): (Uuid, Uuid),
     page: &Page<ReplyFilter>,
 ) -> Result<Items<ReplyView>> {
-    let descending = page.by_creation()?;
-    let after = page.after.as_ref().map(|after| after.id);
+    let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let status = page.filter.status.unwrap_or(ReplyStatus::Waiting);
-    if status == ReplyStatus::Waiting {
-        let mut heard = audible(app, caller, campaign, player).await?;
-        if descending {
-            heard.reverse();
-        }
-        heard.retain(|reply| after.is_none_or(|after| if descending { reply.id < after } else { reply.id > after }));
-        let limit = usize::try_from(page.limit).unwrap_or(usize::MAX);
-        let has_more = heard.len() > limit;
-        heard.truncate(limit);
-        return Ok(page.finish(heard, has_more, |reply| (reply.id, None)));
+    if status != ReplyStatus::Waiting {
+        caller.needs(Scope::Gm, "A list of replies that do not wait")?;
     }
-    caller.needs(Scope::Gm, "A list of replies that do not wait")?;
-    let (sign, order) = if descending { ("<", "DESC") } else { (">", "ASC") };
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
         "{SELECT} AND r.campaign_id = $2 AND r.player_id = $3 AND r.state = $4 AND ($5::uuid IS NULL OR r.id {sign} $5) \
@@ -194,12 +184,22 @@ pub async fn page(
     .bind(campaign)
     .bind(player)
     .bind(status.stored())
-    .bind(after)
+    .bind(page.after.as_ref().map(|after| after.id))
     .bind(i64::try_from(page.limit + 1).unwrap_or(201))
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let replies = stored::each(&rows, |row| Ok(Waiting::of(row)?.0.view));
-    Ok(page.finish(replies, page.has_more(&rows), |reply| (reply.id, None)))
+    drop(tx);
+    let found = stored::each(&rows, Waiting::of);
+    let Items { items, next_cursor } = page.finish(found, page.has_more(&rows), |(reply, _)| (reply.view.id, None));
+    let mut shown = Vec::with_capacity(items.len());
+    for (reply, location) in items {
+        if status != ReplyStatus::Waiting || reply.is_heard(location.as_deref()) {
+            shown.push(reply.view);
+        } else {
+            drop_it(app, caller, &reply).await?;
+        }
+    }
+    Ok(Items { items: shown, next_cursor })
 }
 
 /// The replies that a player can hear now, oldest first. Nothing is dropped.

@@ -99,6 +99,7 @@ CREATE INDEX reaction_dead ON reaction (tenant_id, campaign_id, id) WHERE state 
 CREATE INDEX reaction_due ON reaction (due_at) WHERE state = 'queued';
 CREATE INDEX reaction_leases ON reaction (lease_until) WHERE state = 'running';
 CREATE INDEX reaction_list ON reaction (tenant_id, campaign_id, id);
+CREATE INDEX reaction_of ON reaction (tenant_id, entity_id, player_id, id);
 CREATE INDEX reaction_player ON reaction (tenant_id, player_id);
 CREATE INDEX reaction_turn ON reaction (tenant_id, turn_id);
 CREATE INDEX reaction_under_way ON reaction (tenant_id, entity_id, player_id) WHERE state IN ('queued', 'running');
@@ -240,8 +241,9 @@ END $$;
 --    "slug": "innkeeper_bob"}], "target_ids": ["…"], "location": "Town Square", "location_key": "town_square", "spellings": [], "race_key": "human",
 --    "profession_key": "adventurer", "factions": [], "text": "Good evening!", "source": "report", "cooldown_seconds": 60, "concerned_max": 200,
 --    "kept_max": 50}
--- `except` lists those for whom it does not count.
--- Rows of `significance` are locked in the order of their entities, so that two actions never wait for each other.
+-- `except` lists the ids of entities for whom it does not count.
+-- A player's actions are counted one after the other, and so are the scores that are looked at again. So a request may report several
+-- actions, and nobody waits in a circle: the counters of the day are locked last.
 CREATE FUNCTION report_action(its_tenant uuid, a jsonb) RETURNS TABLE (entity_kind text, entity_id uuid, slug text, turn_id uuid)
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -251,6 +253,7 @@ DECLARE
     its_score numeric := a ->> 'score';
     one record;
 BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended(its_player::text, 0));
     FOR one IN
         WITH concerned AS MATERIALIZED (
             SELECT c.* FROM concerned_by(its_tenant, a, (a ->> 'concerned_max')::int) c
@@ -270,7 +273,7 @@ BEGIN
             ON CONFLICT (tenant_id, entity_id, player_id) DO UPDATE SET score = least(g.score + excluded.score, 1000000000),
                 actions = g.actions + 1, at_once = g.at_once OR excluded.at_once, location_key = excluded.location_key
             RETURNING g.entity_id, g.score, g.actions, g.at_once)
-        SELECT c.entity_kind, c.entity_id, c.slug, n.actions, n.score >= c.threshold OR n.at_once AS is_over
+        SELECT c.entity_kind, c.entity_id, c.slug, n.actions, (c.threshold > 0 AND n.score >= c.threshold) OR n.at_once AS is_over
         FROM counted n JOIN concerned c ON c.entity_id = n.entity_id ORDER BY c.entity_id
     LOOP
         -- A reaction only tells of the newest. Older ones go sixteen at a time: deleting one with each action is a quarter of its cost.
@@ -394,6 +397,9 @@ DECLARE
     s significance;
     threshold int;
 BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtextextended(its_player::text, 0)) THEN
+        RETURN NULL;
+    END IF;
     SELECT * INTO s FROM significance g WHERE g.tenant_id = its_tenant AND g.entity_id = its_entity AND g.player_id = its_player
       AND g.due_at <= now() FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
@@ -403,7 +409,7 @@ BEGIN
     IF NOT FOUND THEN
         SELECT o.reaction_threshold INTO threshold FROM owner o WHERE o.tenant_id = its_tenant AND o.id = its_entity;
     END IF;
-    IF threshold IS NULL OR s.score < threshold AND NOT s.at_once THEN
+    IF threshold IS NULL OR ((threshold <= 0 OR s.score < threshold) AND NOT s.at_once) THEN
         UPDATE significance SET due_at = NULL WHERE tenant_id = its_tenant AND entity_id = its_entity AND player_id = its_player;
         RETURN NULL;
     END IF;
@@ -419,8 +425,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     FROM tenant t WHERE t.tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid
 $$;
 
--- A server takes reactions to run: those that are due. A campaign has at most as many running as its setting `reactions_at_once_max` says (4), a tenant at most `per_tenant` and half
--- of its concurrent turns, so that players find room. Campaigns and tenants take turns. A reaction whose server died in each of
+-- A server takes reactions to run: those that are due. A campaign has at most `reactions_at_once_max` running (a setting, 4 by default), a
+-- tenant at most `per_tenant` and half of its concurrent turns, so that players find room. Campaigns and tenants take turns. A reaction whose server died in each of
 -- `tries_max` attempts is dead. One server claims at a time, so that the limits are exact. The function reads at most `per_campaign` index
 -- entries of each campaign, however many reactions wait.
 --
@@ -463,7 +469,7 @@ BEGIN
         SELECT f.tenant_id, f.id, f.due_at, coalesce(t.at_work, 0) + row_number()
             OVER (PARTITION BY f.tenant_id ORDER BY f.nth_of_campaign, f.due_at) AS nth_of_tenant
         FROM ready f JOIN campaign c ON c.tenant_id = f.tenant_id AND c.id = f.campaign_id LEFT JOIN busy_tenant t ON t.tenant_id = f.tenant_id
-        WHERE f.nth_of_campaign <= CASE WHEN c.settings @? '$.reactions_at_once_max ? (@ >= 1 && @ <= 16)'
+        WHERE f.nth_of_campaign <= CASE WHEN c.settings @? 'strict $.reactions_at_once_max ? (@ >= 1 && @ <= 16)'
             THEN (c.settings ->> 'reactions_at_once_max')::numeric ELSE 4 END),
     chosen AS MATERIALIZED (
         SELECT f.tenant_id, f.id FROM fair f JOIN tenant n ON n.tenant_id = f.tenant_id

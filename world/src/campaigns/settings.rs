@@ -39,9 +39,10 @@ const NAMES: [&str; 16] = [
     REACTIONS_AT_ONCE_MAX,
     "reply_expiry_seconds",
     "withheld_reverts",
-    "report_actions",
+    REPORT_ACTIONS,
     TOOL_PRICES,
 ];
+const REPORT_ACTIONS: &str = "report_actions";
 const REACTIONS_AT_ONCE_MAX: &str = "reactions_at_once_max";
 const CLEAN_ANSWERS: &str = "clean_answers";
 const PROMPT_TEMPLATES: &str = "prompt_templates";
@@ -131,8 +132,10 @@ pub fn check(settings: &Value) -> Result<()> {
     // A null removes a setting, even one that only an earlier server knew.
     if let Value::Object(members) = &mut sent {
         members.retain(|_, value| !value.is_null());
-        if let Some(Value::Object(rules)) = members.get_mut(CLEAN_ANSWERS) {
-            rules.retain(|_, value| !value.is_null());
+        for name in [CLEAN_ANSWERS, REPORT_ACTIONS] {
+            if let Some(Value::Object(rules)) = members.get_mut(name) {
+                rules.retain(|_, value| !value.is_null());
+            }
         }
     }
     let read: CampaignSettings = read::typed(sent).map_err(|error| error.below("/settings"))?;

@@ -119,7 +119,7 @@ pub async fn list_owner_scores(
     scores(&app, &caller, (&path.0, EntityKind::Owner, &path.1), &page).await
 }
 
-/// Lists reactions: queued, running, done, cancelled, and those that failed too often.
+/// Lists reactions: waiting, running, done, cancelled, and those that failed too often.
 #[utoipa::path(get, path = "/v1/campaigns/{c}/reactions",
     tag = "significance", operation_id = "list_reactions",
     params(("c" = String, Path, description = "Campaign id or slug"), ListParams, ReactionFilter),

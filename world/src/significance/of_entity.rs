@@ -23,13 +23,13 @@ pub struct EntityScore {
     pub player_slug: String,
     /// The sum of the scores since the last reaction.
     pub score: f64,
-    /// The number of actions that the next reaction will answer.
+    /// The number of actions since the last reaction.
     pub actions_waiting: i32,
-    /// When the last action was reported. Old actions are forgotten.
+    /// When the last action was reported. Null if it is too old to be kept.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required = true)]
     pub last_action_at: Option<OffsetDateTime>,
-    /// When the last reaction was queued. Old reactions are forgotten.
+    /// When the last reaction was queued. Null if there was none, or if it is too old to be kept.
     #[serde(with = "time::serde::rfc3339::option")]
     #[schema(required = true)]
     pub last_reaction_at: Option<OffsetDateTime>,
@@ -58,7 +58,7 @@ pub async fn scores_of(
            (SELECT a.created_at FROM action_concern a WHERE a.tenant_id = $1 AND a.entity_id = $3 AND a.player_id = s.player_id \
             ORDER BY a.action_id DESC LIMIT 1) AS last_action_at, \
            (SELECT r.created_at FROM reaction r WHERE r.tenant_id = $1 AND r.campaign_id = $2 AND r.entity_id = $3 AND r.player_id = s.player_id \
-            ORDER BY r.id DESC LIMIT 1) AS last_reaction_at \
+              AND r.kind = 'significance' ORDER BY r.id DESC LIMIT 1) AS last_reaction_at \
          FROM significance s JOIN character p ON p.tenant_id = $1 AND p.id = s.player_id \
          WHERE s.tenant_id = $1 AND s.campaign_id = $2 AND s.entity_id = $3 AND ($4::uuid IS NULL OR s.id {sign} $4) ORDER BY s.id {order} LIMIT $5"
     );

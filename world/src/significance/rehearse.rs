@@ -123,7 +123,7 @@ fn step(
     // The database keeps three decimals.
     let after = ((before + action.score) * 1000.0).round() / 1000.0;
     let at_once = tally.at_once || immediate.is_some_and(|immediate| action.score >= immediate);
-    let is_high = after >= f64::from(threshold);
+    let is_high = threshold > 0 && after >= f64::from(threshold);
     let reacts = (is_high || at_once) && !tally.rests;
     let why = match (is_high, at_once) {
         (true, _) => format!("{after} reaches the threshold {threshold}"),

@@ -227,7 +227,7 @@ pub struct Action {
     source: &'static str,
     concerned_max: i32,
     kept_max: u32,
-    /// Those for whom the action does not count.
+    /// The ids of entities for whom the action does not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<Uuid>,
     #[serde(flatten)]

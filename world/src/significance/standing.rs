@@ -316,7 +316,7 @@ pub async fn reactions(tx: &TenantTx, campaign: Uuid, page: &Page<ReactionFilter
     reactions_in(tx, campaign, page, page.filter.status.as_slice()).await
 }
 
-/// Like [`reactions`], but with these statuses instead of the filter's. None means all of them.
+/// Like [`reactions`], but with these statuses instead of the filter's. An empty list means all of them.
 ///
 /// # Errors
 /// The errors of [`reactions`].
