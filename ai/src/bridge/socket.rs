@@ -1,15 +1,5 @@
 //! A connection from its upgrade to its end. One task reads frames; the other writes them and checks on the connection.
 
-use crate::{
-    bridge::FRAMES_PER_MINUTE,
-    frontends::{
-        frames::{Frame, Incoming},
-        hub::{Connection, Unknown},
-        mail,
-        outbox::Close,
-    },
-    state::Ai,
-};
 use std::{sync::Arc, time::Duration};
 
 use actix_ws::{AggregatedMessage, AggregatedMessageStream, CloseCode, CloseReason, ProtocolError};
@@ -22,6 +12,16 @@ use tokio::{
 use super::{
     connect::{Connected, Refusal, Upgrade, connect, may_connect},
     incoming, pushes,
+};
+use crate::{
+    bridge::FRAMES_PER_MINUTE,
+    frontends::{
+        frames::{Frame, Incoming},
+        hub::{Connection, Unknown},
+        mail,
+        outbox::Close,
+    },
+    state::Ai,
 };
 use base::{
     error::{Code, Error, Result},

@@ -1,13 +1,5 @@
 //! `GET …/commands` and `POST …/commands/{name}`: the list of commands, and giving a command directly.
 
-use crate::{
-    commands::answer::CommandView,
-    state::Ai,
-    turns::{
-        running::Asker,
-        start::{Wish, respond},
-    },
-};
 use actix_web::{HttpResponse, web};
 use garde::Validate;
 use serde::Deserialize;
@@ -16,7 +8,15 @@ use utoipa::ToSchema;
 
 use super::{
     REGISTRY,
+    answer::CommandView,
     service::{CommandRequest, give},
+};
+use crate::{
+    state::Ai,
+    turns::{
+        running::Asker,
+        start::{Wish, respond},
+    },
 };
 use base::error::{Error, Problem, Result};
 use db::tenancy::TenantTx;

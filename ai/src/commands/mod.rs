@@ -23,15 +23,13 @@ pub mod spec;
 mod travel;
 mod use_skill;
 
-use crate::{
-    commands::spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec},
-    tools::{self, spec::Schemas},
-};
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
+use self::spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
+use crate::tools::{self, spec::Schemas};
 use base::error::{Code, Error, Result};
 use edge::caller::{Caller, Scope};
 

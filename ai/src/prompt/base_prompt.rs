@@ -1,6 +1,5 @@
 //! A base prompt: the parts of a prompt that stay the same from turn to turn, with the versions that they were written from.
 
-use crate::prompt::key::task_of;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -17,6 +16,7 @@ use super::{
     transcript::{Transcript, messages},
     weigh::Weigh,
 };
+use crate::prompt::key::task_of;
 use base::error::Result;
 use edge::{
     models::{Choice, TenantModels},

@@ -33,7 +33,7 @@ pub struct Prayer {
 }
 
 /// Queues the reactions to a prayer, of owners that are not about to answer one of this player already. For everybody else whom it concerns,
-/// it counts as the action `pray`. Three statements, and one for each owner that answers.
+/// it counts as the action `pray`. Four statements, and one for each owner that answers.
 ///
 /// # Errors
 /// `not_found` for the campaign, `validation_failed` for the player, `quota_exceeded` if the campaign may have no more reactions
@@ -48,25 +48,22 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
     };
     let Resolved { mut action, .. } = resolve_for(tx, caller, campaign, &report).await?;
     let rows = sqlx::query(
-        "SELECT c.entity_id, c.slug, EXISTS (SELECT FROM reaction r WHERE r.tenant_id = $1 AND r.entity_id = c.entity_id AND r.player_id = $4 \
-             AND r.state IN ('queued', 'running') AND r.kind = 'prayer') AS is_busy \
-         FROM concerned_by($1, $2, $3) c WHERE c.entity_kind = 'owner' ORDER BY c.entity_id",
+        "SELECT c.entity_id, c.slug FROM concerned_by($1, $2, $3) c WHERE c.entity_kind = 'owner' ORDER BY c.entity_id",
     )
     .bind(tx.tenant())
     .bind(Json(&action))
     .bind(200)
-    .bind(action.player_id)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let owners: Vec<(Uuid, String, bool)> = rows
-        .iter()
-        .map(|row| Ok((row.read("entity_id")?, row.read("slug")?, row.read("is_busy")?)))
-        .collect::<Result<_>>()?;
+    let owners: Vec<(Uuid, String)> =
+        rows.iter().map(|row| Ok((row.read("entity_id")?, row.read("slug")?))).collect::<Result<_>>()?;
     // Others who are concerned notice that the character prays. Nobody overhears the words.
-    action.except = owners.iter().map(|(id, ..)| *id).collect();
+    action.except = owners.iter().map(|(id, _)| *id).collect();
     let noticed = report::count(tx, &action).await?.triggered;
+    // What this player does is counted one after the other, so no other prayer comes in between from here on.
+    let busy = busy(tx, action.player_id, &action.except).await?;
     let mut triggered = Vec::with_capacity(owners.len() + noticed.len());
-    for (owner, slug, _) in owners.into_iter().filter(|(.., is_busy)| !is_busy).take(OWNERS_MAX) {
+    for (owner, slug) in owners.into_iter().filter(|(id, _)| !busy.contains(id)).take(OWNERS_MAX) {
         let mut reaction = serde_json::to_value(&action.rules).map_err(Error::internal)?;
         let how = json!({
             "kind": "prayer", "entity_kind": "owner", "entity_id": owner, "player_id": action.player_id,
@@ -92,4 +89,18 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
     }
     triggered.extend(noticed);
     Ok(Triggered { triggered })
+}
+
+/// Those of these owners who are about to answer a prayer of this player.
+async fn busy(tx: &TenantTx, player: Uuid, owners: &[Uuid]) -> Result<Vec<Uuid>> {
+    let rows = sqlx::query(
+        "SELECT entity_id FROM reaction WHERE tenant_id = $1 AND player_id = $2 AND entity_id = ANY ($3) AND kind = 'prayer' \
+           AND state IN ('queued', 'running')",
+    )
+    .bind(tx.tenant())
+    .bind(player)
+    .bind(owners)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    rows.iter().map(|row| row.read("entity_id")).collect()
 }

@@ -1,7 +1,6 @@
 //! The worker that takes reactions from the queue. It runs on a thread of its own, so it delays no request. It wakes up
 //! when a notification arrives, when the next reaction or score is due, and at least every [`LOOK_EVERY`].
 
-use crate::{reactions::run::TRIES_MAX, state::Ai};
 use std::{
     cell::{Cell, RefCell},
     collections::HashSet,
@@ -25,6 +24,7 @@ use super::{
     replies,
     run::{self, Claimed},
 };
+use crate::{reactions::run::TRIES_MAX, state::Ai};
 use base::{
     error::{Error, Result},
     metrics,

@@ -50,16 +50,14 @@ pub use granted::{Grant, definitions, granted};
 pub use hand::Hand;
 pub use work::{Hold, Rest, Work};
 
-use crate::{
-    frontends::question::Question,
-    tools::spec::{ActorKind, Asking, Schemas, ToolCx, ToolSpec},
-};
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use entity::shapes::ToolRef;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Value, json};
 
+use self::spec::{ActorKind, Asking, Schemas, ToolCx, ToolSpec};
+use crate::frontends::question::Question;
 use base::error::Result;
 use entity::kind::EntityKind;
 

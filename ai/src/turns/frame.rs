@@ -2,6 +2,7 @@
 //!
 //! To add a kind of turn, implement [`Open`] (how it begins) and [`Turn`] (its work, and its record if it fails), and call [`run`].
 
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::{
@@ -19,7 +20,6 @@ use base::{
 };
 use db::retry;
 use edge::http::Reply;
-use tokio::time::Instant;
 
 /// A requested turn of some kind, before it runs.
 pub(crate) trait Open {

@@ -1,6 +1,5 @@
 //! The arguments that all resolvers share, and how a tool call becomes a resolution.
 
-use crate::tools::spec::{ActorKind, ToolCx};
 use rules::{
     dice::Dice,
     encounter::{Action, ActionKind, Status},
@@ -9,6 +8,7 @@ use rules::{
 };
 use serde_json::{Value, json};
 
+use crate::tools::spec::{ActorKind, ToolCx};
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{http::resource::Ref, limits::check_rows_more};

@@ -8,7 +8,6 @@ mod choose;
 pub mod http;
 mod stored;
 
-use crate::{state::Ai, tools::Earlier, turns::store::settle::settle};
 use actix_web::{HttpResponse, web};
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
@@ -25,6 +24,7 @@ use super::{
     subject::Subject,
     view::Status,
 };
+use crate::{state::Ai, tools::Earlier, turns::store::settle::settle};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,

@@ -1,13 +1,13 @@
 //! Turns that nobody works on any more: their server died, or reverting them failed before. Each is reverted by itself, so that a
 //! turn that cannot be reverted does not block the others.
 
-use crate::turns::{running::Running, store::settle::settle};
 use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
 use super::revert::{Came, ROWS_AT_FIRST, Worker};
+use crate::turns::{running::Running, store::settle::settle};
 use base::{
     error::{Code, Error, Result},
     metrics,
