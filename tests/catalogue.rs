@@ -312,6 +312,7 @@ const NOT_IN_MODELS: &[(&str, &str)] = &[
     ("memory", "search"),
     ("campaign", "removed_at"),
     ("npc", "location_key"),
+    ("message", "event"),
     ("memory", "folded_text"),
     ("lore", "folded_title"),
     ("lore", "folded_content"),

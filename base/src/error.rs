@@ -38,7 +38,7 @@ codes! {
     Unauthenticated 401 "unauthenticated" "A credential is needed" "Send `Authorization: Bearer` with an API key or an access token that is neither expired nor revoked.";
     Forbidden 403 "forbidden" "The credential does not allow this" "Use a key with the scope that the detail names, or act as the player for whom the token was made.";
     SecondFactorNeeded 403 "second_factor_needed" "A second factor is needed" "Set up a second factor on your account page.";
-    OutsideDomain 403 "outside_domain" "This is outside the owner's domain" "Choose something in the owner's domain: NPCs that list it in `owner_ids`, its location, and players who are there or have its race or profession.";
+    NotInDomain 403 "not_in_domain" "This is outside the owner's domain" "Choose something in the owner's domain: NPCs that list it in `owner_ids`, its location, and players who are there or have its race, profession or faction.";
     NotFound 404 "not_found" "There is no such thing" "Check the id or slug. The answer is the same for things that belong to somebody else.";
     MethodNotAllowed 405 "method_not_allowed" "The method is not allowed here" "Use one of the methods in the Allow header.";
     RequestTimeout 408 "request_timeout" "The request took too long to arrive" "Send the whole body at once, over a connection that is fast enough.";
@@ -51,7 +51,8 @@ codes! {
     NotDying 409 "not_dying" "The participant is not dying" "Death saves are rolled at 0 hit points only.";
     SlugTaken 409 "slug_taken" "The slug is taken" "Choose another slug; characters, NPCs and owners of a campaign share one namespace.";
     InsufficientInfluence 409 "insufficient_influence" "The owner has too little influence" "Wait until the owner's influence has grown, raise it, or lower the price in the campaign's `tool_prices`.";
-    Locked 409 "locked" "AI tools must not change this" "Clear `ai_lock` of the lore entry, or change the entry by hand.";
+    NotEnough 409 "not_enough" "The owner has too little of it" "Take less of the resource, or add to it first.";
+    Locked 409 "locked" "AI tools must not change this" "Clear its `ai_lock`, or change it by hand.";
     Referenced 409 "referenced" "Something still refers to this" "Remove the reference first.";
     UndoConflict 409 "undo_conflict" "A row has changed since" "Look at `errors`: each names a row that someone changed after the turn. Nothing was undone.";
     IdempotencyInFlight 409 "idempotency_in_flight" "The first request with this key is still running" "Wait and send the same request again.";

@@ -34,6 +34,7 @@ pub struct Model {
     pub player_user: Option<Uuid>,
     pub race: String,
     pub profession: String,
+    pub faction: Option<String>,
     pub level: i32,
     #[schema(value_type = Abilities)]
     pub abilities: Json<Abilities>,
@@ -83,6 +84,8 @@ pub struct Model {
     #[schema(value_type = Vec<serde_json::Value>)]
     pub inventory: Json<Vec<serde_json::Value>>,
     pub location: Option<String>,
+    /// Whether AI tools must not change it.
+    pub ai_lock: bool,
     /// Features used once in a turn or since the last long rest. The rules maintain it.
     #[serde(skip)]
     pub turn_flags: Json<BTreeMap<String, String>>,

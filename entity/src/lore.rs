@@ -25,6 +25,22 @@ pub enum Scope {
     Item,
 }
 
+impl Scope {
+    /// The scope's name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::Global => "global",
+            Scope::Zone => "zone",
+            Scope::Race => "race",
+            Scope::Profession => "profession",
+            Scope::Faction => "faction",
+            Scope::Creature => "creature",
+            Scope::Item => "item",
+        }
+    }
+}
+
 /// When an entry enters a prompt: always, or when its keywords occur.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, EnumIter, DeriveActiveEnum, Serialize, Deserialize, ToSchema,

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     CampaignId, Json, NpcId, TenantId,
-    shapes::{AuthorsNote, Condition, Effect, Extensions, PendingInstructions, Stats, ToolRef},
+    shapes::{AuthorsNote, Condition, Effect, Extensions, NpcBehavior, PendingInstructions, Stats, ToolRef},
 };
 
 /// A non-player character.
@@ -41,9 +41,17 @@ pub struct Model {
     #[schema(value_type = Vec<Effect>)]
     pub effects: Json<Vec<Effect>>,
     pub disposition: String,
+    /// How owners make it behave, the oldest first. At most 20.
+    #[schema(value_type = Vec<NpcBehavior>)]
+    pub behaviors: Json<Vec<NpcBehavior>>,
     #[schema(value_type = Vec<serde_json::Value>)]
     pub inventory: Json<Vec<serde_json::Value>>,
-    pub reaction_threshold: i32,
+    /// The sum of scores at which it reacts to a player. Null or 0: at none.
+    pub reaction_threshold: Option<i32>,
+    /// The score of a single action to which it reacts at once, even during the cooldown. Null: none.
+    pub immediate_threshold: Option<i32>,
+    /// Whether AI tools must not change it.
+    pub ai_lock: bool,
     /// Slug of the model profile that this NPC uses. If null, the campaign's choice for the task applies.
     pub model: Option<String>,
     /// What the author tells the model about this NPC. The model follows it as far as the server's own rules allow.

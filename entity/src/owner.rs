@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use crate::{
     CampaignId, Json, OwnerId, TenantId,
+    lore::Scope,
     shapes::{AuthorsNote, Extensions, OwnerResource, PendingInstructions, ToolRef},
 };
 
@@ -22,6 +23,19 @@ pub enum Aspect {
     Race,
     Profession,
     Faction,
+}
+
+impl Aspect {
+    /// The scope of lore about it.
+    #[must_use]
+    pub fn scope(self) -> Scope {
+        match self {
+            Aspect::Location => Scope::Zone,
+            Aspect::Race => Scope::Race,
+            Aspect::Profession => Scope::Profession,
+            Aspect::Faction => Scope::Faction,
+        }
+    }
 }
 
 /// An owner. In the API its influence is one object, which `service` makes from the columns.
@@ -46,7 +60,12 @@ pub struct Model {
     pub associated_key: String,
     #[schema(value_type = Vec<ToolRef>)]
     pub available_tools: Json<Vec<ToolRef>>,
-    pub reaction_threshold: i32,
+    /// The sum of scores at which it reacts to a player. Null or 0: at none.
+    pub reaction_threshold: Option<i32>,
+    /// The score of a single action to which it reacts at once, even during the cooldown. Null: none.
+    pub immediate_threshold: Option<i32>,
+    /// Whether AI tools must not change it.
+    pub ai_lock: bool,
     /// Slug of the model profile that this owner uses. If null, the campaign's choice for the task applies.
     pub model: Option<String>,
     /// What the author tells the model about this owner. The model follows it as far as the server's own rules allow.

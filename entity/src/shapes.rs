@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -38,6 +39,10 @@ shape! {
         /// How well the character masters a passive skill, 0 to 100. Prompts about the character show features with a
         /// percentage.
         #[serde(default, skip_serializing_if = "Option::is_none")] #[schema(minimum = 0, maximum = 100)] percentage: Option<i32>,
+        /// What the feature does, in a sentence.
+        #[serde(default, skip_serializing_if = "Option::is_none")] description: Option<String>,
+        /// Who granted it. Prompts about the character show features with a source.
+        #[serde(default, skip_serializing_if = "Option::is_none")] source: Option<String>,
     }
     /// A note that the model reads near the end of the conversation.
     AuthorsNote {
@@ -96,11 +101,17 @@ shape! {
         #[schema(minimum = 0, maximum = 1_000_000)] max: i32,
         #[schema(minimum = 0, maximum = 1_000_000)] remaining: i32,
     }
-    /// Something that an owner has, such as grain. The amount is at most `max`.
+    /// Something that an owner has, such as grain, and the place where it is.
     OwnerResource {
         name: String,
         #[schema(minimum = 0, maximum = 1_000_000_000)] amount: f64,
-        #[serde(default, skip_serializing_if = "Option::is_none")] #[schema(minimum = 0, maximum = 1_000_000_000)] max: Option<f64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")] location: Option<String>,
+    }
+    /// How an owner makes an NPC behave. With `player_id` it is towards this player only.
+    NpcBehavior {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")] player_id: Option<Uuid>,
+        #[serde(with = "time::serde::rfc3339")] created_at: OffsetDateTime,
     }
     /// An attack in an NPC's stat block. `damage` is a dice formula.
     NpcAttack {

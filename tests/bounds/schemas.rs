@@ -268,7 +268,6 @@ const NUMBERS: &[(&str, &str, &str)] = &[
     ("/owners", r#"{ OWNER, "influence": { "current": #, "max": 1000000 } }"#, "Influence/current"),
     ("/owners", r#"{ OWNER, "influence": { "current": 0, "max": # } }"#, "Influence/max"),
     ("/owners", r#"{ OWNER, "influence": { "regen_per_hour": # } }"#, "Influence/regen_per_hour"),
-    ("/owners", r#"{ OWNER, "resources": [{ "name": "Grain", "amount": # }] }"#, "OwnerResource/amount"),
     ("/lore", r#"{ "title": "A", "scope": "global", "content": "B", "priority": # }"#, "LoreInput/priority"),
     ("/scenes", r#"{ "name": "A", "width": # }"#, "SceneInput/width"),
     ("/scenes", r#"{ "name": "A", "height": # }"#, "SceneInput/height"),

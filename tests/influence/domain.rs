@@ -13,19 +13,26 @@ async fn what_is_outside_is_rejected_and_costs_nothing() {
     prepare(&world, 100.0).await;
     let calls = [
         ("send_message", json!({ "target_id": "player_mallory", "message": "Hello." })),
-        ("send_message", json!({ "target_id": "harbour_ilse", "message": "Hello." })),
         ("send_message", json!({ "target_id": "player_alice", "message": "Hello.", "via_npc_id": "harbour_ilse" })),
-        ("change_npc_behavior", json!({ "npc_id": "harbour_ilse", "behavior_type": "hostile" })),
-        ("change_npc_stats", json!({ "npc_id": "harbour_ilse", "stat_changes": { "speed": 10 } })),
-        ("spawn_entity", json!({ "entity_type": "Rat", "location": "harbour" })),
-        ("grant_passive_skill", json!({ "player_id": "player_mallory", "skill_id": "keen eyes" })),
+        ("change_npc_behavior", json!({ "npc_id": "harbour_ilse", "behavior": "hostile" })),
+        ("change_npc_stats", json!({ "npc_id": "harbour_ilse", "changes": { "speed": 10 } })),
+        ("spawn_entity", json!({ "kind": "npc", "name": "Rat", "location": "harbour" })),
+        ("grant_passive_skill", json!({ "player_id": "player_mallory", "name": "keen eyes" })),
+        ("trigger_world_event", json!({ "title": "Flood", "description": "Water.", "location": "harbour" })),
+        ("modify_resource", json!({ "name": "grain", "change": 5, "location": "harbour" })),
     ];
     let outside = turn(&world, &calls).await;
-    assert_eq!(outcomes(&outside), vec![rejected("outside_domain"); calls.len()], "{}", outside.text);
+    assert_eq!(outcomes(&outside), vec![rejected("not_in_domain"); calls.len()], "{}", outside.text);
     assert_eq!(has(&world).await, 100.0);
     assert_eq!(world.get("/npcs/harbour_ilse").await.expect(200).body["disposition"], "neutral");
-    let body = json!({ "actor": { "type": "owner", "id": "town_council_owner" }, "arguments": calls[3].1 });
-    world.post("/tools/change_npc_behavior", body).await.problem(403, "outside_domain");
+    // Over REST it is an outcome, too, and its key keeps it.
+    let body = json!({ "actor": { "type": "owner", "id": "town_council_owner" }, "arguments": calls[2].1 });
+    let path = world.path("/tools/change_npc_behavior");
+    let told = tenant.post_with_key(&path, "once", body.clone()).await.expect(200);
+    assert_eq!((&told.body["status"], &told.body["error"]["code"]), (&json!("rejected"), &json!("not_in_domain")));
+    assert!(told.body.get("result").is_none(), "{}", told.text);
+    let again = tenant.post_with_key(&path, "once", body).await.expect(200);
+    assert_eq!((again.header("idempotency-replayed"), &again.body), ("true", &told.body));
     assert_eq!(has(&world).await, 100.0);
 }
 
@@ -40,11 +47,12 @@ async fn each_aspect_has_its_own_players_and_places() {
         .await
         .expect(200);
     world.patch("/npcs/innkeeper_bob", json!({ "location": "The Gilded Gull" })).await.expect(200);
+    world.patch("/characters/player_mallory", json!({ "faction": "night-watch" })).await.expect(200);
     for (aspect, subject, alice, mallory, square, gull) in [
         ("location", "town-square", true, false, true, false),
         ("race", "Human", true, false, true, true),
         ("profession", "THIEF", false, true, true, true),
-        ("faction", "watch", false, false, true, true),
+        ("faction", "Night Watch", false, true, true, true),
     ] {
         world.patch(COUNCIL, json!({ "monitored_aspect": aspect, "associated_id": subject })).await.expect(200);
         let mut calls = Vec::new();
@@ -53,7 +61,10 @@ async fn each_aspect_has_its_own_players_and_places() {
         }
         // The rat of the first round is in the square, and answers to the council.
         for place in ["town square", "the gilded gull", "nowhere"] {
-            calls.push(("spawn_entity", json!({ "entity_type": format!("Rat of {aspect}"), "location": place })));
+            calls.push((
+                "spawn_entity",
+                json!({ "kind": "npc", "name": format!("Rat of {aspect}"), "location": place }),
+            ));
         }
         let reached: Vec<_> =
             outcomes(&turn(&world, &calls).await).into_iter().map(|(status, _)| status == "succeeded").collect();
@@ -71,27 +82,38 @@ async fn who_is_unknown_is_an_error_of_the_arguments() {
         ("send_message", json!({ "target_id": "nobody", "message": "x" }), "/target_id"),
         ("send_message", json!({ "target_id": "player_alice", "message": "x", "via_npc_id": "nobody" }), "/via_npc_id"),
         ("send_message", json!({ "target_id": "player_alice", "message": " " }), "/message"),
-        ("change_npc_behavior", json!({ "npc_id": "nobody", "behavior_type": "x" }), "/npc_id"),
+        ("send_message", json!({ "target_id": "innkeeper_bob", "message": "x" }), "/target_id"),
+        ("change_npc_behavior", json!({ "npc_id": "nobody", "behavior": "x" }), "/npc_id"),
+        ("change_npc_behavior", json!({ "npc_id": "innkeeper_bob", "behavior": "x".repeat(501) }), "/behavior"),
         (
             "change_npc_behavior",
-            json!({ "npc_id": "innkeeper_bob", "behavior_type": "x", "player_id": "player_alice" }),
-            "/memory_entry",
+            json!({ "npc_id": "innkeeper_bob", "behavior": "x", "player_id": "nobody" }),
+            "/player_id",
         ),
-        ("change_npc_stats", json!({ "npc_id": "innkeeper_bob", "stat_changes": {} }), "/stat_changes"),
-        ("change_npc_stats", json!({ "npc_id": "innkeeper_bob", "stat_changes": { "hp": 5 } }), "/stat_changes/hp"),
+        ("change_npc_stats", json!({ "npc_id": "innkeeper_bob", "changes": {} }), "/changes"),
+        ("change_npc_stats", json!({ "npc_id": "innkeeper_bob", "changes": { "hp": 5 } }), "/changes/hp"),
+        ("change_npc_stats", json!({ "npc_id": "innkeeper_bob", "changes": { "speed": -1 } }), "/changes/speed"),
         (
             "change_npc_stats",
-            json!({ "npc_id": "innkeeper_bob", "stat_changes": { "strength": 31 } }),
-            "/stat_changes/strength",
+            json!({ "npc_id": "innkeeper_bob", "changes": { "disposition": " " } }),
+            "/changes/disposition",
         ),
-        ("spawn_entity", json!({ "entity_type": "Rat", "location": "town_square", "quantity": 11 }), "/quantity"),
-        ("spawn_entity", json!({ "entity_type": "Rat", "location": "town_square", "quantity": 0 }), "/quantity"),
-        ("modify_resource", json!({ "resource_id": "gold", "change_amount": 1 }), "/resource_id"),
+        ("trigger_world_event", json!({ "title": " ", "description": "x" }), "/title"),
+        ("trigger_world_event", json!({ "title": "x", "description": "x".repeat(1001) }), "/description"),
         (
-            "grant_passive_skill",
-            json!({ "player_id": "player_alice", "skill_id": "x", "initial_percentage": 101 }),
-            "/initial_percentage",
+            "spawn_entity",
+            json!({ "kind": "npc", "name": "Rat", "location": "town_square", "quantity": 11 }),
+            "/quantity",
         ),
+        (
+            "spawn_entity",
+            json!({ "kind": "npc", "name": "Rat", "location": "town_square", "quantity": 0 }),
+            "/quantity",
+        ),
+        ("spawn_entity", json!({ "kind": "house", "name": "Inn", "location": "town_square" }), "/kind"),
+        ("modify_resource", json!({ "name": " ", "change": 1 }), "/name"),
+        ("modify_resource", json!({ "name": "gold", "change": 1e12 }), "/change"),
+        ("grant_passive_skill", json!({ "player_id": "player_alice", "name": "x", "description": "" }), "/description"),
     ] {
         let refused = call(&world, tool, given.clone()).await;
         assert_eq!(

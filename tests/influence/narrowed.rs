@@ -79,9 +79,47 @@ async fn nothing_can_be_added_or_widened() {
         new.as_object_mut().unwrap().extend(tools.as_object().unwrap().clone());
         assert_eq!(world.post("/npcs", new).await.problem(422, "validation_failed").pointers().len(), 1);
     }
+    // A parameter that must be there cannot be taken away.
+    let taken = json!({ "available_tools": [{ "name": "NPC_memorize", "parameters": { "player_id": false } }] });
+    let refused = world.patch(BOB, taken).await.problem(422, "validation_failed");
+    assert_eq!(refused.pointers(), ["/available_tools/0/parameters/player_id"]);
     let narrow =
         json!({ "name": "spawn_entity", "parameters": { "quantity": { "minimum": 2, "maximum": 2, "default": 2 } } });
     world.patch("/owners/town_council_owner", json!({ "available_tools": [narrow] })).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_entry_takes_optional_parameters_away_and_fixes_values() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let entry = json!({ "name": "spawn_entity", "parameters": {
+        "description": false, "quantity": false, "name": { "const": "giant_rat" },
+    } });
+    let council =
+        json!({ "available_tools": [entry], "influence": { "current": 100, "max": 100, "regen_per_hour": 0 } });
+    world.patch("/owners/town_council_owner", council).await.expect(200);
+    let spawn = async |given: Value| {
+        let body = json!({ "actor": { "type": "owner", "id": "town_council_owner" }, "arguments": given });
+        world.post("/tools/spawn_entity", body).await
+    };
+    let rat = |name: &str| json!({ "kind": "npc", "name": name, "location": "town_square" });
+    spawn(rat("giant_rat")).await.expect(200);
+    let wrong = spawn(rat("dragon")).await.problem(422, "validation_failed");
+    assert_eq!(wrong.pointers(), ["/arguments/name"]);
+    let mut many = rat("giant_rat");
+    many["quantity"] = json!(3);
+    assert_eq!(spawn(many).await.problem(422, "validation_failed").pointers(), ["/arguments/quantity"]);
+    let body = json!({ "player_id": "player_alice", "action": "Hello." });
+    let prompt = world.post("/owners/town_council_owner/prompt", body).await.expect(200).text;
+    assert!(prompt.contains("spawn_entity"), "{prompt}");
+    let turn = json!({ "player_id": "player_alice", "action": "Hello." });
+    server.model.set_script(Script::replies([Reply::text("So be it.")]));
+    world.post("/owners/town_council_owner/turns", turn).await.expect(200);
+    let sent = server.model.requests()[0]["tools"][0]["function"]["parameters"]["properties"].clone();
+    let names: Vec<_> = sent.as_object().unwrap().keys().cloned().collect();
+    assert_eq!(names, ["kind", "location", "name"]);
+    assert_eq!(sent["name"]["enum"], json!(["giant_rat"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -118,6 +118,7 @@ async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation, ma
 async fn reacted(server: &Server, tenant: &Client<'_>, operation: &Operation, name: &str) -> Value {
     let at = |rest: &str| format!("/v1/campaigns/port-town{rest}");
     let act = json!({ "player_id": "player_alice", "type": "attack", "targets": ["innkeeper_bob"] });
+    tenant.patch(&at("/npcs/innkeeper_bob"), json!({ "reaction_threshold": 10 })).await.expect(200);
     tenant.post(&at("/actions"), act).await.expect(202);
     until("the reaction", async || tenant.get(&at("/reactions?status=done")).await.expect(200).items().len() == 1)
         .await;

@@ -61,6 +61,8 @@ async fn who_has_left_hears_nothing() {
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 1, "the effect is taken back");
     world.patch("/characters/player_alice", json!({ "location": "town square" })).await.expect(200);
     assert!(replies(&world).await.is_empty(), "it does not come back");
+    let kept = world.get("/players/player_alice/replies?status=withheld").await.expect(200);
+    assert_eq!(kept.items().len(), 1, "the game master sees it all the same: {}", kept.text);
 
     // Without that setting the effects stay.
     settings(&world, json!({ "withheld_reverts": null })).await;
@@ -76,8 +78,8 @@ async fn who_has_left_hears_nothing() {
     world.post(&format!("/players/player_alice/replies/{waiting}/ack"), json!({})).await.problem(410, "gone");
     assert_eq!(world.memories("npcs/innkeeper_bob", "player_alice").await.len(), 2);
     let withheld = world.get("/players/player_alice/replies?status=withheld").await.expect(200);
-    assert_eq!(withheld.items().len(), 1, "{}", withheld.text);
-    let one = &withheld.items()[0];
+    assert_eq!(withheld.items().len(), 2, "{}", withheld.text);
+    let one = &withheld.items()[1];
     assert_eq!(
         (&one["id"], &one["status"], &one["conditions"]["in_place"]),
         (&json!(waiting), &json!("withheld"), &json!(true))
@@ -175,7 +177,22 @@ async fn a_stream_hears_replies() {
     act(&world, "talk", json!({})).await.expect(202);
     let event = events.next().await.unwrap();
     assert_eq!(event.name, "reply");
-    assert_eq!(event.data["narrative"], "Well met.\n\nStay a while.");
+    assert_eq!(event.data["reply"]["narrative"], "Well met.\n\nStay a while.");
+    // The stream of the campaign tells it, too: to her and to the game master, and to nobody else.
+    let mallory = tenant
+        .token(json!({ "campaign": world.slug, "player_id": "player_mallory", "scopes": ["read", "play"] }))
+        .await;
+    let alice =
+        tenant.token(json!({ "campaign": world.slug, "player_id": "player_alice", "scopes": ["read", "play"] })).await;
+    for client in [&alice, &tenant] {
+        let request = client.request(reqwest::Method::GET, &world.path("/events"));
+        let event = Events::of(request.send().await.unwrap()).next().await.unwrap();
+        assert_eq!((event.name.as_str(), &event.data["reply"]["id"]), ("reply", &replies(&world).await[0]["id"]));
+    }
+    let request = mallory.request(reqwest::Method::GET, &world.path("/events"));
+    let mut hers = Events::of(request.send().await.unwrap());
+    world.post("/messages", json!({ "content": "Hear ye." })).await.expect(201);
+    assert_eq!(hers.next().await.unwrap().name, "change");
 }
 
 /// All owners of the player's location, race and profession answer; one that fails does not silence the others.
@@ -224,7 +241,28 @@ async fn a_prayer_is_answered_by_all_who_listen() {
         world.post("/pray", json!({ "player_id": "nobody", "message": "Hm" })).await.expect(422).pointers(),
         ["/player_id"]
     );
+    // Over the limit of a day, prayers wait for the first days that have room.
+    until("both", async || reactions(&world, "&status=running").await.is_empty()).await;
+    sqlx::query("UPDATE reaction SET state = 'dead' WHERE state = 'queued'")
+        .execute(&mut server.owner().await)
+        .await
+        .unwrap();
     settings(&world, json!({ "reactions_per_day_max": 1 })).await;
-    world.post("/pray", json!({ "player_id": "player_alice", "message": "More" })).await.problem(429, "quota_exceeded");
-    assert_eq!(reactions(&world, "").await.len(), 5, "a prayer that is refused leaves nothing behind");
+    let more = json!({ "player_id": "player_alice", "message": "More" });
+    assert_eq!(triggered(&world.post("/pray", more).await.expect(202)).len(), 2);
+    let due: Vec<String> =
+        reactions(&world, "&status=waiting").await.iter().map(|one| one["due_at"].to_string()).collect();
+    assert_eq!(due.len(), 2);
+    assert!(due.iter().all(|due| due.contains("T00:00:00Z")) && due[0] != due[1], "{due:?}");
+    // After a week there is no room left, and what is refused leaves nothing behind.
+    let full = "INSERT INTO reaction_day SELECT tenant_id, campaign_id, day + n, 1 FROM reaction_day, generate_series(1, 7) n \
+                WHERE campaign_id <> '00000000-0000-0000-0000-000000000000' ON CONFLICT DO NOTHING";
+    sqlx::query(full).execute(&mut server.owner().await).await.unwrap();
+    sqlx::query("UPDATE reaction SET state = 'dead' WHERE state = 'queued'")
+        .execute(&mut server.owner().await)
+        .await
+        .unwrap();
+    let most = json!({ "player_id": "player_alice", "message": "Most" });
+    world.post("/pray", most).await.problem(429, "quota_exceeded");
+    assert_eq!(reactions(&world, "").await.len(), 7);
 }

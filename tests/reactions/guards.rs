@@ -35,25 +35,85 @@ async fn a_reaction_that_waited_has_a_place() {
     assert!(replies(&world).await.is_empty());
 }
 
-/// One action that is enough by itself is not forgotten because the entity could not react at that moment.
+/// One action that is enough by itself does not wait for the end of a cooldown, and is not forgotten while a reaction runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_immediate_action_waits_for_the_cooldown() {
+async fn an_immediate_action_does_not_wait_for_the_cooldown() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = town(tenant.world().await).await;
-    settings(&world, json!({ "reaction_cooldown_seconds": 2, "immediate_threshold": 10 })).await;
-    world.patch("/owners/town_council_owner", json!({ "reaction_threshold": 1000 })).await.expect(200);
-    world.patch("/characters/player_alice", json!({ "race": "", "profession": "" })).await.expect(200);
+    world
+        .patch("/npcs/innkeeper_bob", json!({ "reaction_threshold": null, "immediate_threshold": 10 }))
+        .await
+        .expect(200);
     server.model.set_script(Script::always(Reply::text("Hm.")));
-    let first = act(&world, "attack", json!({ "targets": ["innkeeper_bob"] })).await.expect(202);
-    assert!(triggered(&first).contains(&"innkeeper_bob".to_owned()));
-    let mut all = triggered(&first).len();
-    let second = act(&world, "attack", json!({ "targets": ["innkeeper_bob"] })).await.expect(202);
-    assert!(triggered(&second).is_empty(), "{}", second.text);
-    // Something small in between does not change that.
-    act(&world, "look", json!({ "targets": ["innkeeper_bob"] })).await.expect(202);
-    all *= 2;
-    ended(&world, "done", all).await;
+    let at_bob = json!({ "targets": ["innkeeper_bob"] });
+    let attack = async || triggered(&act(&world, "attack", at_bob.clone()).await.expect(202));
+    // No sum leads to a reaction, and the rehearsal knows it.
+    act(&world, "steal", at_bob.clone()).await.expect(202);
+    act(&world, "steal", at_bob.clone()).await.expect(202);
+    let actions: Vec<Value> = ["steal", "attack", "attack"]
+        .map(|kind| json!({ "player_id": "player_alice", "type": kind, "targets": ["innkeeper_bob"] }))
+        .to_vec();
+    let rehearsal = world.post("/significance/rehearse", json!({ "actions": actions })).await.expect(200);
+    let of_bob = |n: usize| {
+        let concerned = rehearsal.body["actions"][n]["concerned"].as_array().unwrap();
+        concerned.iter().find(|one| one["entity"]["slug"] == "innkeeper_bob").unwrap().clone()
+    };
+    assert_eq!((&of_bob(0)["reacts"], &of_bob(0)["threshold"]), (&json!(false), &Value::Null), "{}", rehearsal.text);
+    assert_eq!((&of_bob(1)["reacts"], &of_bob(2)["reacts"]), (&json!(true), &json!(true)), "{}", rehearsal.text);
+    assert_eq!(attack().await, ["innkeeper_bob"]);
+    ended(&world, "done", 1).await;
+    assert_eq!(reactions(&world, "").await[0]["actions"], 3);
+    assert_eq!(attack().await, ["innkeeper_bob"]);
+    ended(&world, "done", 2).await;
+    server.model.set_script(Script::always(Reply::text("Hm.").held()));
+    assert_eq!(attack().await, ["innkeeper_bob"]);
+    until("the model", async || server.model.request_count() == 3).await;
+    assert_eq!(attack().await, Vec::<String>::new());
+    act(&world, "look", at_bob.clone()).await.expect(202);
+    server.model.set_script(Script::always(Reply::text("Hm.")));
+    server.model.let_go(1);
+    ended(&world, "done", 4).await;
+}
+
+/// Ending a reaction that waits gives its score back; ending one that runs stops it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reaction_is_ended_before_it_runs_and_while_it_runs() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    threshold(&world, "npcs/innkeeper_bob", 5).await;
+    server.model.set_script(Script::always(Reply::text("Hm.").held()));
+    // The first runs, so the second, of another player, waits.
+    settings(&world, json!({ "reactions_at_once_max": 1 })).await;
+    world.patch("/characters/player_mallory", json!({ "location": "town square" })).await.expect(200);
+    let first = act(&world, "talk", json!({})).await.expect(202);
+    until("the model", async || server.model.request_count() == 1).await;
+    let talk = json!({ "player_id": "player_mallory", "type": "talk" });
+    world.post("/actions", talk.clone()).await.expect(202);
+    let waiting = reactions(&world, "&status=waiting").await.remove(0);
+    let at = format!("/reactions/{}", waiting["id"].as_str().unwrap());
+    let ended_one = world.post(&format!("{at}/end"), json!({})).await.expect(200);
+    assert_eq!(ended_one.body["status"], "cancelled", "{}", ended_one.text);
+    let scores = world.get("/npcs/innkeeper_bob/scores").await.expect(200);
+    let of_mallory = scores.items().iter().find(|one| one["player_slug"] == "player_mallory").unwrap().clone();
+    assert_eq!((&of_mallory["score"], &of_mallory["actions_waiting"]), (&json!(5.0), &json!(1)), "{of_mallory}");
+    // Its actions count again, so it cannot be tried again.
+    world.post(&format!("{at}/retry"), json!({})).await.problem(409, "conflict");
+
+    let running = reactions(&world, "&status=running").await.remove(0);
+    assert_eq!(running["turn_id"], first.body["triggered"][0]["turn_id"]);
+    world.post(&format!("/reactions/{}/end", running["id"].as_str().unwrap()), json!({})).await.expect(200);
+    ended(&world, "cancelled", 2).await;
+    let scores = world.get("/npcs/innkeeper_bob/scores").await.expect(200);
+    let of_alice = scores.items().iter().find(|one| one["player_slug"] == "player_alice").unwrap().clone();
+    assert_eq!(of_alice["score"], 0.0, "{of_alice}");
+    // The next action tells of all.
+    server.model.set_script(Script::always(Reply::text("Hm.")));
+    world.post("/actions", talk).await.expect(202);
+    ended(&world, "done", 1).await;
+    let asked = server.model.requests().last().unwrap()["messages"].to_string();
+    assert!(asked.contains("1. talk") && asked.contains("2. talk"), "{asked}");
 }
 
 /// A player's token reports what its character does where it stands, cannot stop who reacts, and reads their words when it hears them.

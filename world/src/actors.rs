@@ -230,10 +230,10 @@ pub async fn model_exists(place: &Place<'_>, slug: Option<&str>) -> Result<()> {
     Err(Error::invalid("/model", "unknown_reference", format!("There is no model profile `{slug}`.")))
 }
 
-/// The default `reaction_threshold`: the score at which an entity reacts by itself.
+/// The error for an actor whose row AI tools must not change (`ai_lock`).
 #[must_use]
-pub fn threshold() -> i32 {
-    10
+pub fn locked(name: &str) -> Error {
+    Error::new(Code::Locked, format!("{name} is locked: AI tools must not change it."))
 }
 
 /// An actor of these kinds, by id or slug. Takes one statement.

@@ -9,7 +9,7 @@ use actix_web::{
     web::{self, Bytes, BytesMut},
 };
 use entity::session::Role;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future::LocalBoxFuture, stream};
 use serde::Serialize;
 use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
@@ -86,7 +86,7 @@ pub struct Changes {
 }
 
 /// Columns for internal bookkeeping, which are never shown outside.
-const HIDDEN: [&str; 16] = [
+const HIDDEN: [&str; 17] = [
     "tenant_id",
     "search",
     "folded_text",
@@ -100,6 +100,7 @@ const HIDDEN: [&str; 16] = [
     "prompt_text",
     "window_start",
     "told_as",
+    "event",
     "influence_at",
     "removed_at",
     "messages",
@@ -206,13 +207,22 @@ pub async fn head(tx: &TenantTx, campaign: Uuid) -> Result<(i64, i64)> {
     row.map_or(Ok((0, 0)), |row| Ok((row.read("seq")?, row.read("pruned_seq")?)))
 }
 
+/// What a stream of a campaign's changes sends beside them: asked at the beginning and after each change.
+pub type Beside = Box<dyn FnMut(Uuid) -> LocalBoxFuture<'static, Result<Bytes>>>;
+
 /// Follows a campaign: sends the changes after `after`, or from now on, as server-sent events whose ids are the changes'
 /// numbers. The stream ends after [`FOLLOWED_FOR`], when the credential is revoked, or when the server stops. The client
 /// then reconnects with its last id.
 ///
 /// # Errors
 /// `gone` if some of the changes have been pruned, `not_found` for the campaign, `rate_limited`.
-pub async fn follow(app: web::Data<Edge>, caller: Caller, c: &str, after: Option<i64>) -> Result<HttpResponse> {
+pub async fn follow(
+    app: web::Data<Edge>,
+    caller: Caller,
+    c: &str,
+    after: Option<i64>,
+    beside: Option<Beside>,
+) -> Result<HttpResponse> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(c)).await?;
     let feed = (caller.tenant_id(), campaign);
@@ -225,7 +235,7 @@ pub async fn follow(app: web::Data<Edge>, caller: Caller, c: &str, after: Option
     page(&tx, &caller, campaign, after, 1).await?;
     drop(tx);
     let until = Instant::now() + FOLLOWED_FOR;
-    let follower = Follower { app, caller, campaign, after, end, until };
+    let follower = Follower { app, caller, campaign, after, end, until, beside };
     let events = stream::unfold(Some(follower), async |follower| {
         let mut follower = follower?;
         match follower.next_if_it_can_be_had().await {
@@ -248,6 +258,7 @@ struct Follower {
     after: i64,
     end: watch::Receiver<i64>,
     until: Instant,
+    beside: Option<Beside>,
 }
 
 impl Follower {
@@ -277,7 +288,7 @@ impl Follower {
             if !page.items.is_empty() {
                 let mut bytes = BytesMut::new();
                 for change in &page.items {
-                    sse::event(&mut bytes, "change", &change.seq.to_string(), change)?;
+                    sse::event(&mut bytes, "change", Some(&change.seq.to_string()), change)?;
                 }
                 self.after = page.next_after;
                 return Ok(Some(bytes.freeze()));
@@ -288,6 +299,12 @@ impl Follower {
             }
             if is_gone {
                 return Ok(None);
+            }
+            if let Some(beside) = &mut self.beside {
+                let told = beside(self.campaign).await?;
+                if !told.is_empty() {
+                    return Ok(Some(told));
+                }
             }
             if !self.campaign_is_there().await? {
                 // It may have been deleted after the rows were read. Read once more, so that the stream tells of it.

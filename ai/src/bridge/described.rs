@@ -14,7 +14,6 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::reactions::replies::ReplyView;
 use base::error::FieldError;
 use world::sessions::events::EventResult;
 
@@ -232,13 +231,6 @@ pub struct MessageShown {
     /// When the message was written.
     #[schema(value_type = String, format = DateTime)]
     created_at: OffsetDateTime,
-}
-
-/// A reply that waits for a player.
-#[derive(ToSchema)]
-pub struct ReplyAnnounced {
-    /// The reply.
-    reply: ReplyView,
 }
 
 /// A deleted message.

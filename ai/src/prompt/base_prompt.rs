@@ -23,7 +23,10 @@ use edge::{
     tenants::tasks::Task,
 };
 use llm::{Message, ReplyMode};
-use world::campaigns::{prompt_section::Section, prompt_template::Layout};
+use world::{
+    campaigns::{prompt_section::Section, prompt_template::Layout},
+    messages::event::Event,
+};
 
 /// A base prompt, ready to be sent with a conversation.
 #[derive(Clone)]
@@ -44,6 +47,8 @@ pub struct BasePrompt {
     /// The most tokens of the conversation.
     pub(super) history_budget: u32,
     pub situation: Arc<str>,
+    /// Events of the world that concern the entity. They end by time.
+    pub events: Vec<Event>,
     pub hash: Arc<str>,
     pub tokens: u32,
     pub cache_key: Arc<str>,
@@ -59,6 +64,7 @@ impl Weigh for BasePrompt {
         self.segments.iter().map(|s| s.bytes()).sum::<usize>()
             + self.transcript.bytes()
             + self.head_keys.iter().map(|k| 2 * k.len() + 80).sum::<usize>()
+            + self.events.iter().map(|event| event.text.len() + 64).sum::<usize>()
             + self.tools.as_ref().map_or(0, |t| t.get().len())
             + 1000
     }

@@ -33,7 +33,10 @@ use db::tenancy::TenantTx;
 use edge::http::resource::col;
 use entity::kind::EntityKind;
 use llm::ReplyMode;
-use world::campaigns::{prompt_section::Section, prompt_template::Layout};
+use world::{
+    campaigns::{prompt_section::Section, prompt_template::Layout},
+    messages::event::{self, Event},
+};
 
 /// What is reserved for a player's action and the decision of the rules.
 const ACTION_TOKENS: u32 = 200;
@@ -118,6 +121,11 @@ impl Sources {
     }
 }
 
+/// The version head of the campaign's events.
+fn events_head(campaign: Uuid) -> String {
+    format!("events:{campaign}")
+}
+
 /// Builds the prompt for a key, with as much of an old one as is up to date.
 pub(super) struct Builder<'a> {
     prompts: &'a Prompts,
@@ -141,6 +149,7 @@ impl<'a> Builder<'a> {
         }
         let history_budget = self.fit(&sources, &mut segments).await?;
         let transcript = self.transcript(&sources).await?;
+        let events = self.events(&sources).await?;
         let (hash, tokens) = summed(&segments);
         let cache_key = Sha256::digest([self.tx.tenant().as_bytes(), &self.key.campaign.as_bytes()[..], b"1"].concat());
         let Sources { cast, heads, lore_global, lore_scoped, lore_player, kinds, here, layout, context, .. } = sources;
@@ -157,6 +166,7 @@ impl<'a> Builder<'a> {
             here,
             transcript,
             situation: segment::situation(&cast).into(),
+            events,
             cache_key: short_hash(&cache_key).into(),
             tools: (self.key.mode == ReplyMode::Native)
                 .then(|| tools::definitions(cast.entity.kind, &cast.entity.tools))
@@ -265,6 +275,7 @@ impl<'a> Builder<'a> {
         let keys = [
             format!("campaign:{campaign}"),
             format!("clock:{campaign}"),
+            events_head(campaign),
             format!("entity:{entity}"),
             format!("mood:{entity}"),
             format!("player:{player}"),
@@ -304,6 +315,20 @@ impl<'a> Builder<'a> {
             entity,
             player: PlayerFacts::of(player),
         })
+    }
+
+    /// The events that the prompt tells. No statement in a campaign that never had one.
+    async fn events(&self, sources: &Sources) -> Result<Vec<Event>> {
+        let PromptKey { campaign, entity, .. } = self.key;
+        if sources.version(&events_head(campaign)) == 0 {
+            return Ok(Vec::new());
+        }
+        let Cast { entity: own, player, .. } = &*sources.cast;
+        // Somebody without a place is where the player is.
+        let place = own.place.is_empty().then(|| LoreScope::zone(Some(&player.location))).flatten();
+        let concerned = own.scopes.iter().chain(&place).map(LoreScope::name);
+        let audience: Vec<String> = concerned.chain([entity.to_string()]).collect();
+        event::told_to(self.tx, campaign, &audience).await
     }
 
     /// Which creatures or items are here, for the kinds that have lore. No statement if there is no such lore.

@@ -1,10 +1,12 @@
 //! Who takes part in a conversation: the campaign, the entity and the player, as sections of the prompt show them.
 
+use std::fmt::Write as _;
+
 use entity::{
     character,
     kind::EntityKind,
     npc, owner,
-    shapes::{AuthorsNote, Extensions, Feature, OwnerResource, Stats, ToolRef},
+    shapes::{AuthorsNote, Extensions, Feature, NpcBehavior, OwnerResource, Stats, ToolRef},
 };
 use uuid::Uuid;
 
@@ -54,6 +56,8 @@ pub struct EntityFacts {
     /// The location of an NPC, or the location that an owner watches over.
     pub place: String,
     pub disposition: String,
+    /// How its owners make an NPC behave.
+    pub behaviors: Vec<NpcBehavior>,
     /// An NPC's stat block in a few words. Empty for one that only talks.
     pub body: String,
     /// The resources of an owner, or of the owners of an NPC: the owner's name, and how much it has of what.
@@ -90,6 +94,7 @@ impl EntityFacts {
             place: npc.location.clone().unwrap_or_default(),
             location: npc.location.unwrap_or_default(),
             disposition: npc.disposition,
+            behaviors: npc.behaviors.0,
             body: body(&npc.stats.0),
             resources: having(owners).map(|owner| (format!("resources of {}", owner.name), amounts(owner))).collect(),
             watches_over: String::new(),
@@ -130,6 +135,7 @@ impl EntityFacts {
             location: String::new(),
             place,
             disposition: String::new(),
+            behaviors: Vec::new(),
             body: String::new(),
             resources,
             tools: owner.available_tools.0,
@@ -147,7 +153,7 @@ pub struct PlayerFacts {
     pub race: String,
     pub profession: String,
     pub location: String,
-    /// Passive skills with their percentages.
+    /// Passive skills, in a few words each.
     pub skills: String,
 }
 
@@ -176,8 +182,8 @@ fn having(owners: &[owner::Model]) -> impl Iterator<Item = &owner::Model> {
 
 /// How much of what an owner has.
 fn amounts(owner: &owner::Model) -> String {
-    let one = |resource: &OwnerResource| match resource.max {
-        Some(max) => format!("{} {} of {max}", resource.name, resource.amount),
+    let one = |resource: &OwnerResource| match &resource.location {
+        Some(place) => format!("{} {} at {place}", resource.name, resource.amount),
         None => format!("{} {}", resource.name, resource.amount),
     };
     owner.resources.0.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -192,8 +198,18 @@ fn body(stats: &Stats) -> String {
     format!("{size} {creature_type}, {hp} of {max_hp} hit points, armor class {armor_class}, speed {speed} feet")
 }
 
-/// Passive skills with their percentages.
+/// Features with a percentage or a source, which everybody who meets the character notices.
 fn skills(features: &[Feature]) -> String {
-    let skills = features.iter().filter_map(|feature| Some(format!("{} {} %", feature.name, feature.percentage?)));
-    skills.collect::<Vec<_>>().join(", ")
+    let shown = features.iter().filter(|feature| feature.percentage.is_some() || feature.source.is_some());
+    let one = |feature: &Feature| {
+        let mut text = feature.name.clone();
+        if let Some(percentage) = feature.percentage {
+            let _ = write!(text, " {percentage} %");
+        }
+        if let Some(description) = &feature.description {
+            let _ = write!(text, " ({description})");
+        }
+        text
+    };
+    shown.map(one).collect::<Vec<_>>().join(", ")
 }

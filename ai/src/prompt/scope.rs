@@ -63,14 +63,20 @@ impl LoreScope {
     /// The scope that a lore row names.
     #[must_use]
     pub fn named(scope: &str, key: &str) -> Option<Self> {
-        let scope = Scope::iter().map(name_of).find(|name| *name == scope)?;
+        let scope = Scope::iter().map(Scope::as_str).find(|name| *name == scope)?;
         Some(Self { scope, key: key.to_owned() })
+    }
+
+    /// The scope in one word, such as `zone:town_square`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}:{}", self.scope, self.key)
     }
 
     /// The version head (see `bump_heads`).
     #[must_use]
     pub fn head(&self) -> String {
-        if self.is_kind() { format!("lore:{}", self.scope) } else { format!("lore:{}:{}", self.scope, self.key) }
+        if self.is_kind() { format!("lore:{}", self.scope) } else { format!("lore:{}", self.name()) }
     }
 
     /// A few words for people.
@@ -84,20 +90,6 @@ impl LoreScope {
             let _ = write!(out, " {}", self.key);
         }
         out
-    }
-}
-
-/// The name of a lore row's scope.
-#[must_use]
-pub fn name_of(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Global => "global",
-        Scope::Zone => "zone",
-        Scope::Race => "race",
-        Scope::Profession => "profession",
-        Scope::Faction => "faction",
-        Scope::Creature => "creature",
-        Scope::Item => "item",
     }
 }
 
@@ -116,13 +108,7 @@ pub fn of_npc(npc: &npc::Model, owners: &[owner::Model]) -> Vec<LoreScope> {
 /// What an owner knows besides global lore: lore about what it monitors.
 #[must_use]
 pub fn of_owner(owner: &owner::Model) -> Vec<LoreScope> {
-    use owner::Aspect;
-    let scope = match owner.monitored_aspect {
-        Aspect::Location => "zone",
-        Aspect::Race => "race",
-        Aspect::Profession => "profession",
-        Aspect::Faction => "faction",
-    };
+    let scope = owner.monitored_aspect.scope().as_str();
     LoreScope::of(scope, Some(&owner.associated_id)).into_iter().collect()
 }
 

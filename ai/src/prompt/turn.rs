@@ -1,4 +1,4 @@
-//! A turn's own message: lore that enters with it, the situation, what an owner has to spend, the decision of the rules, and what the
+//! A turn's own message: lore that enters with it, the situation, events of the world, what an owner has to spend, the decision of the rules, and what the
 //! player did.
 
 use std::{ops::Range, sync::Arc};
@@ -14,7 +14,7 @@ use super::{
     transcript::Transcript,
     wake::{Entered, Things, wake},
 };
-use base::{error::Result, threads, tokens};
+use base::{clock, error::Result, threads, tokens};
 use world::{campaigns::prompt_section::Section, messages::prompt_text, owners::Influence};
 
 /// The turn's own message: lore that keywords activated, the situation, the action.
@@ -102,10 +102,13 @@ fn turn_text(
     let mut out = String::new();
     let budget = base.layout.budget(Section::Turn, &base.cast.settings);
     let lores = base.lore.iter().map(AsRef::as_ref);
+    let events = segment::events(&base.events, clock::now(), budget);
+    let budget = budget.saturating_sub(tokens::count(&events));
     let things = Things { kinds: &base.kinds, here: &base.here };
     let Entered { text, lore, cut } = wake(lores, things, Knower::Entity(base.key.entity), transcript, action, budget);
     out.push_str(&text);
     out.push_str(&base.situation);
+    out.push_str(&events);
     if let Some(has) = has {
         out.push_str(&segment::influence(&base.cast, has));
     }

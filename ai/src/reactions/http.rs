@@ -1,11 +1,13 @@
 //! `POST …/pray`, and the replies of reactions: `GET …/players/{x}/replies`, their stream, and their acknowledgement.
 
+use std::cell::Cell;
+
 use actix_web::{HttpResponse, web};
 use uuid::Uuid;
 
 use super::{
     pray::{Prayer, queue},
-    replies::{self, ReplyFilter, ReplyView},
+    replies::{self, ReplyAnnounced, ReplyFilter, ReplyView},
     stream,
 };
 use crate::state::Ai;
@@ -21,7 +23,10 @@ use edge::{
         validate, write,
     },
 };
-use world::significance::report::Triggered;
+use world::significance::{
+    report::Triggered,
+    standing::{self, ReactionView},
+};
 
 /// Prays as a player's character.
 ///
@@ -70,7 +75,7 @@ pub async fn list_replies(
 #[utoipa::path(get, path = "/v1/campaigns/{c}/players/{x}/replies/events",
     tag = "significance", operation_id = "follow_replies",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Character id or slug")),
-    responses((status = 200, description = "Events with the name `reply` and a reply as data", content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]
+    responses((status = 200, description = "Events with the name `reply`", content_type = "text/event-stream", body = ReplyAnnounced), (status = "default", body = Problem)))]
 pub async fn follow_replies(
     app: web::Data<Ai>,
     caller: Caller,
@@ -130,4 +135,33 @@ pub async fn acknowledge_players_reply(
         acknowledged(&app, &caller, (campaign, Some(player)), &path.2).await
     })
     .await
+}
+
+/// Ends a reaction.
+///
+/// One that waits gives its score back to its NPC or owner. One that runs is asked to stop, and is cancelled as soon as it has. One that has
+/// failed too often is cancelled.
+#[utoipa::path(post, path = "/v1/campaigns/{c}/reactions/{x}/end",
+    tag = "significance", operation_id = "end_reaction",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
+    responses((status = 200, body = ReactionView), (status = "default", body = Problem)))]
+pub async fn end_reaction(
+    app: web::Data<Ai>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Body<NoBody>,
+) -> Result<Reply> {
+    let running = Cell::new(None);
+    let reply = write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
+        let ended = standing::end(tx, campaign, standing::reaction_id(&path.1)?).await?;
+        running.set(ended.running());
+        Reply::ok(&ended)
+    });
+    let reply = reply.await?;
+    // On another server the turn stops when that server renews its leases.
+    if let Some(turn) = running.get() {
+        app.running.cancel(turn);
+    }
+    Ok(reply)
 }

@@ -44,6 +44,13 @@ pub struct ReplyView {
     pub created_at: OffsetDateTime,
 }
 
+/// A reply that its player can hear now.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ReplyAnnounced {
+    /// The reply.
+    pub reply: ReplyView,
+}
+
 /// What has become of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -153,7 +160,7 @@ impl Waiting {
 /// # Errors
 /// Database errors.
 pub async fn audible(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
-    let (heard, unheard) = pending(app, caller, campaign, player).await?;
+    let (heard, unheard) = pending(app, caller, campaign, Some(player)).await?;
     for waiting in unheard {
         drop_it(app, caller, &waiting).await?;
     }
@@ -207,14 +214,27 @@ pub async fn page(
 /// # Errors
 /// Database errors.
 pub async fn peek(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
-    pending(app, caller, campaign, player).await.map(|(heard, _)| heard)
+    pending(app, caller, campaign, Some(player)).await.map(|(heard, _)| heard)
 }
 
-/// The pending replies of a player: those that it can hear now, and the others. One statement.
-async fn pending(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<(Vec<ReplyView>, Vec<Waiting>)> {
+/// The replies of a campaign that their players can hear now, oldest first. Nothing is dropped.
+///
+/// # Errors
+/// Database errors.
+pub async fn audible_to_anybody(app: &Ai, caller: &Caller, campaign: Uuid) -> Result<Vec<ReplyView>> {
+    pending(app, caller, campaign, None).await.map(|(heard, _)| heard)
+}
+
+/// The pending replies of a player, or of all: those that can be heard now, and the others. One statement.
+async fn pending(
+    app: &Ai,
+    caller: &Caller,
+    campaign: Uuid,
+    player: Option<Uuid>,
+) -> Result<(Vec<ReplyView>, Vec<Waiting>)> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
-        "{SELECT} AND r.campaign_id = $2 AND r.player_id = $3 AND r.state = 'pending' ORDER BY r.id LIMIT $4"
+        "{SELECT} AND r.campaign_id = $2 AND ($3::uuid IS NULL OR r.player_id = $3) AND r.state = 'pending' ORDER BY r.id LIMIT $4"
     )))
     .bind(tx.tenant())
     .bind(campaign)

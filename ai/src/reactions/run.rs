@@ -103,6 +103,8 @@ impl Then {
 pub(super) async fn run(app: &web::Data<Ai>, claimed: Claimed) {
     let caller = Caller::operator(claimed.tenant.clone());
     let error = match attempt(app, &caller, &claimed).await {
+        // A cancelled turn has an answer, too.
+        Ok(()) if is_unwanted(app, &claimed).await => cancelled(),
         Ok(()) => {
             metrics::REACTIONS.with_label_values(&[kind(&claimed), "done"]).inc();
             return;
@@ -164,7 +166,7 @@ async fn attempt(app: &web::Data<Ai>, caller: &Caller, claimed: &Claimed) -> Res
         reaction: Some(Reaction {
             id: claimed.id,
             cause: if claimed.kind == "prayer" { Cause::Prayer } else { Cause::Significance },
-            location_key: claimed.location_key.clone().filter(|_| claimed.entity_kind == EntityKind::Npc),
+            location_key: claimed.location_key.clone(),
             reverts: settings.reverts(),
             expires_seconds: settings.expires_seconds(),
         }),

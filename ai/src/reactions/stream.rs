@@ -10,7 +10,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::replies;
+use super::replies::{self, ReplyAnnounced};
 use crate::state::Ai;
 use actix_web::web::{Bytes, BytesMut};
 use base::error::{Code, Error, Result};
@@ -69,7 +69,7 @@ impl Follower {
             let mut out = BytesMut::new();
             for reply in audible {
                 if self.sent.insert(reply.id) {
-                    sse::event(&mut out, "reply", &reply.id.to_string(), &reply)?;
+                    sse::event(&mut out, "reply", Some(&reply.id.to_string()), &ReplyAnnounced { reply })?;
                 }
             }
             if !out.is_empty() {

@@ -316,26 +316,20 @@ pub struct EncounterListed {
     outcome: Option<String>,
 }
 
-/// The result of an owner's message: a chat message to a player, or a memory of an NPC.
+/// An owner's message.
 #[derive(ToSchema)]
 pub struct MessageSent {
     /// The chat message that only the player reads.
-    message_id: Option<Uuid>,
-    /// The memory that the NPC got.
-    memory_id: Option<Uuid>,
+    message_id: Uuid,
 }
 
-/// An NPC's changed disposition.
+/// How an NPC behaves from now on.
 #[derive(ToSchema)]
 pub struct BehaviorChanged {
     /// The NPC's id.
     npc_id: Uuid,
-    /// The new disposition.
-    disposition: String,
-    /// The disposition before.
-    before: String,
-    /// The memory that the NPC got, if the call gave it one.
-    memory_id: Option<Uuid>,
+    /// The new behavior. The NPC keeps those before it.
+    behavior: entity::shapes::NpcBehavior,
 }
 
 /// An NPC's changed stat block.
@@ -345,17 +339,15 @@ pub struct StatsChanged {
     npc_id: Uuid,
     /// The whole stat block.
     stats: entity::shapes::Stats,
+    /// The disposition.
+    disposition: String,
 }
 
-/// The lore entry of an event.
+/// An event of the world.
 #[derive(ToSchema)]
 pub struct EventTriggered {
-    /// The entry's id.
-    lore_id: Uuid,
-    /// The entry's slug.
-    slug: String,
-    /// Whether the event happened before, so that its entry was rewritten.
-    rewritten: bool,
+    /// The system message that tells it in the log.
+    message_id: Uuid,
 }
 
 /// New NPCs.
@@ -378,22 +370,11 @@ pub struct Spawned {
     slug: String,
 }
 
-/// How much there is of an owner's resource.
-#[derive(ToSchema)]
-pub struct ResourceChanged {
-    /// The resource's name.
-    resource: String,
-    /// How much there is now.
-    amount: f64,
-}
-
 /// A passive skill that a character got.
 #[derive(ToSchema)]
 pub struct SkillGranted {
     /// The character's id.
     player_id: Uuid,
-    /// The skill's name.
-    skill: String,
-    /// How well it is mastered, in percent.
-    percentage: i32,
+    /// The new feature of the character.
+    feature: entity::shapes::Feature,
 }

@@ -65,7 +65,15 @@ pub(super) fn text<'a>(given: &'a str, pointer: &str, chars_max: usize) -> Resul
 /// # Errors
 /// `validation_failed` at `pointer`.
 pub(super) fn line<'a>(given: &'a str, pointer: &str) -> Result<&'a str> {
-    let line = text(given, pointer, 200)?;
+    line_of(given, pointer, 200)
+}
+
+/// One line.
+///
+/// # Errors
+/// `validation_failed` at `pointer`.
+pub(super) fn line_of<'a>(given: &'a str, pointer: &str, chars_max: usize) -> Result<&'a str> {
+    let line = text(given, pointer, chars_max)?;
     if line.chars().any(char::is_control) {
         return Err(Error::invalid(pointer, "invalid_text", "must be one line without control characters"));
     }

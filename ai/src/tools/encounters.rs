@@ -182,7 +182,14 @@ fn needs_gm(pointer: &str) -> Error {
 
 async fn at<'a>(cx: &'a ToolCx<'_>, campaign: &'a Ref) -> Result<Cx<'a>> {
     let place = Place { campaign, only: None };
-    Ok(Cx { tx: cx.tx().await?, place, turn: cx.turn, is_command: cx.is_command, rows_max: cx.rows_max })
+    Ok(Cx {
+        tx: cx.tx().await?,
+        place,
+        turn: cx.turn,
+        is_command: cx.is_command,
+        obeys_locks: !cx.is_command,
+        rows_max: cx.rows_max,
+    })
 }
 
 async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {

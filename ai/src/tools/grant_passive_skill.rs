@@ -1,17 +1,18 @@
 //! `grant_passive_skill`: an owner gives a player character a passive skill. It is a feature of the character, and prompts about the
 //! character show it.
 
+use entity::shapes::Feature;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     answers::SkillGranted,
-    arguments::line,
+    arguments::{line, line_of},
     spec::{ActorKind, ToolCx, ToolSpec},
 };
-use base::error::{Error, Result};
-use world::{characters::service::grant_skill, owners::domain::Domain};
+use base::error::Result;
+use world::{actors, characters::service::grant_skill, owners::domain::Domain};
 
 pub(super) struct GrantPassiveSkill;
 
@@ -23,11 +24,11 @@ pub(super) struct Arguments {
     player_id: String,
     /// The name of the skill, such as `noble bearing`.
     #[schemars(length(min = 1, max = 200))]
-    skill_id: String,
-    /// How well it is mastered at first, in percent.
+    name: String,
+    /// What it does, in a sentence.
     #[serde(default)]
-    #[schemars(range(min = 0, max = 100))]
-    initial_percentage: i32,
+    #[schemars(length(min = 1, max = 500))]
+    description: Option<String>,
 }
 
 impl ToolSpec for GrantPassiveSkill {
@@ -40,16 +41,27 @@ impl ToolSpec for GrantPassiveSkill {
     type Answer = SkillGranted;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
-        let skill = line(&arguments.skill_id, "/skill_id")?;
-        let percentage = arguments.initial_percentage;
-        if !(0..=100).contains(&percentage) {
-            return Err(Error::invalid("/initial_percentage", "invalid_value", "must be from 0 to 100"));
-        }
+        let name = line(&arguments.name, "/name")?;
+        let description =
+            arguments.description.as_deref().map(|words| line_of(words, "/description", 500)).transpose()?;
         let tx = cx.tx().await?;
         let domain = Domain::of(tx, cx.campaign, cx.entity).await?;
         let player = domain.player(tx, &arguments.player_id, "/player_id").await?;
+        if player.ai_lock {
+            return Err(actors::locked(&player.name));
+        }
         let id = player.id;
-        grant_skill(tx, player, skill, percentage).await?;
-        Ok(json!({ "player_id": id, "skill": skill, "percentage": percentage }))
+        let skill = Feature {
+            name: name.to_owned(),
+            level: None,
+            chosen_option: None,
+            scaling_formula: None,
+            percentage: None,
+            description: description.map(ToOwned::to_owned),
+            source: Some(domain.owner.name),
+        };
+        let feature = json!(skill);
+        grant_skill(tx, player, skill).await?;
+        Ok(json!({ "player_id": id, "feature": feature }))
     }
 }

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     frontends::{self, question::Heard},
     state::Ai,
+    turns::view::{CallError, CallStatus},
 };
 use base::{
     error::{Code, Error, Problem, Result},
@@ -83,11 +84,19 @@ pub struct ToolInput {
 pub struct ToolResult {
     call_id: Uuid,
     tool: &'static str,
-    /// Always `succeeded`. A failed call is answered with a problem.
-    status: &'static str,
-    #[schema(value_type = Object)]
-    result: Value,
+    /// `rejected`: an owner may not make this call now. `failed`: the world does not allow it. Other errors are answered with a problem.
+    status: CallStatus,
+    /// The result of a call that succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    result: Option<Value>,
+    /// Why the call did not succeed. Nothing has changed, and nobody has paid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<CallError>,
 }
+
+/// Errors that are the outcome of a call, and no fault of the request.
+const OUTCOMES: [Code; 4] = [Code::InsufficientInfluence, Code::NotInDomain, Code::Locked, Code::NotEnough];
 
 /// The list of tools.
 #[derive(ToSchema)]
@@ -207,11 +216,32 @@ pub async fn call(
         let price = paid::price(&prices, kind, tool);
         let result = paid::run(&cx, tool, given, price).await.map_err(in_arguments)?;
         let result = shorten(result, ANSWER_BYTES_MAX);
-        Reply::ok(&ToolResult { call_id: Uuid::now_v7(), tool: tool.name, status: "succeeded", result })
+        Reply::ok(&ToolResult {
+            call_id: Uuid::now_v7(),
+            tool: tool.name,
+            status: CallStatus::Succeeded,
+            result: Some(result),
+            error: None,
+        })
     });
-    let done = done.await;
-    let status = if done.is_ok() { "succeeded" } else { "failed" };
-    metrics::TOOL_CALLS.with_label_values(&[tool.name, status]).inc();
+    let (status, done) = match done.await {
+        Err(error) if OUTCOMES.contains(&error.code) => {
+            let status = CallStatus::of_error(error.code.as_str());
+            let told = ToolResult {
+                call_id: Uuid::now_v7(),
+                tool: tool.name,
+                status,
+                result: None,
+                error: Some(CallError::from(&error)),
+            };
+            let reply = Reply::ok(&told)?;
+            // What the call wrote is gone. Its key keeps the answer all the same.
+            (status, edge::http::write(&app, &caller, body.idempotency.as_ref(), async |_| Ok(reply.clone())).await)
+        }
+        Ok(reply) => (CallStatus::Succeeded, Ok(reply)),
+        failed => (CallStatus::Failed, failed),
+    };
+    metrics::TOOL_CALLS.with_label_values(&[tool.name, status.as_str()]).inc();
     done
 }
 

@@ -1,15 +1,19 @@
 //! `modify_resource`: an owner gains or loses some of what it has.
 
+use entity::shapes::OwnerResource;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    answers::ResourceChanged,
+    arguments::line,
     spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::error::{Error, Result};
-use world::owners::{change_resource, domain::Domain};
+use world::{
+    actors,
+    owners::{change_resource, domain::Domain},
+};
 
 pub(super) struct ModifyResource;
 
@@ -19,31 +23,43 @@ const CHANGE_MAX: f64 = 1_000_000_000.0;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The name of one of your resources.
-    resource_id: String,
-    /// By how much it changes; less than 0 to take away. There is never less than 0 or more than its maximum.
+    /// The name of the resource, such as `grain`. A new name begins with 0.
+    #[schemars(length(min = 1, max = 200))]
+    name: String,
+    /// By how much it changes; less than 0 to take away. You cannot take more than there is.
     #[schemars(range(min = -1_000_000_000, max = 1_000_000_000))]
-    change_amount: f64,
+    change: f64,
+    /// The place where it is. It must be in your domain.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 200))]
+    location: Option<String>,
 }
 
 impl ToolSpec for ModifyResource {
     const NAME: &'static str = "modify_resource";
     const DESCRIPTION: &'static str =
-        "Add to one of your resources, or take from it. Those who answer to you know how much there is.";
+        "Add to something that you have, or take from it. Those who answer to you know how much there is.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Owner];
     const INFORMS: bool = false;
     type Arguments = Arguments;
-    type Answer = ResourceChanged;
+    type Answer = OwnerResource;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
-        let by = arguments.change_amount;
+        let name = line(&arguments.name, "/name")?;
+        let by = arguments.change;
         if !(-CHANGE_MAX..=CHANGE_MAX).contains(&by) {
-            let why = "must be from -1000000000 to 1000000000";
-            return Err(Error::invalid("/change_amount", "invalid_value", why));
+            return Err(Error::invalid("/change", "invalid_value", "must be from -1000000000 to 1000000000"));
         }
+        let location = arguments.location.as_deref().map(|place| line(place, "/location")).transpose()?;
         let tx = cx.tx().await?;
         let domain = Domain::of(tx, cx.campaign, cx.entity).await?;
-        let now = change_resource(tx, &domain.owner, &arguments.resource_id, by).await?;
-        Ok(json!({ "resource": now.name, "amount": now.amount }))
+        if domain.owner.ai_lock {
+            return Err(actors::locked(&domain.owner.name));
+        }
+        if let Some(place) = location {
+            domain.covers(tx, place).await?;
+        }
+        let now = change_resource(tx, &domain.owner, (name, location), by).await?;
+        Ok(json!(now))
     }
 }

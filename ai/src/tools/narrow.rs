@@ -2,7 +2,8 @@
 //! schema, and the server enforces it.
 //!
 //! For each parameter, an entry can set a `type`, an `enum`, a `minimum` and `maximum`, a `maxLength`, a `default` for
-//! calls that leave the parameter out, and a `description`. An entry cannot add parameters or widen them: whoever
+//! calls that leave the parameter out, and a `description`. `const` is an `enum` of one value. An entry takes an optional parameter away
+//! with `false`. An entry cannot add parameters or widen them: whoever
 //! writes such an entry gets an error. If a part of a stored entry does not fit, the server ignores that part and
 //! applies the rest.
 
@@ -21,7 +22,7 @@ const DESCRIPTION_CHARS_MAX: usize = 2000;
 /// Other argument names that some tools accept.
 const OTHER_NAMES: [(&str, &str); 3] = [("entity_id", "player_id"), ("damage_type", "type"), ("limit", "count")];
 
-/// What an entry narrows: the JSON Schema keywords that it adds to each parameter.
+/// What an entry narrows: the JSON Schema keywords that it adds to each parameter, or `false` for one that it takes away.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Narrowing(Map<String, Value>);
 
@@ -44,6 +45,13 @@ impl Narrowing {
                 errors.push(wrong(&pointer, "unknown_field", message));
                 continue;
             };
+            if keywords == &Value::Bool(false) {
+                match is_required(tool, name) {
+                    false => drop(narrowed.insert(name.clone(), false.into())),
+                    true => errors.push(wrong(&pointer, "invalid_value", "The tool needs this parameter.".to_owned())),
+                }
+                continue;
+            }
             let kept = keywords_of(base, keywords, &pointer, &mut errors);
             if !kept.is_empty() {
                 narrowed.insert(name.clone(), kept.into());
@@ -57,6 +65,10 @@ impl Narrowing {
     pub fn schema(&self, tool: &Tool) -> Value {
         let mut schema = tool.schema().clone();
         for (name, keywords) in &self.0 {
+            if keywords == &Value::Bool(false) {
+                schema.pointer_mut("/properties").and_then(Value::as_object_mut).map(|known| known.remove(name));
+                continue;
+            }
             let Some(property) = schema.pointer_mut(&format!("/properties/{}", json::escape(name))) else { continue };
             if let (Value::Object(property), Value::Object(keywords)) = (property, keywords) {
                 property.extend(keywords.clone());
@@ -87,6 +99,10 @@ impl Narrowing {
                     members.insert(name.clone(), default.clone());
                 }
                 (None | Some(Value::Null), None) => {}
+                (Some(_), _) if keywords == &Value::Bool(false) => {
+                    let why = "You cannot set this parameter. Leave it out.".to_owned();
+                    errors.push(wrong(&format!("/{}", json::escape(name)), "unknown_field", why));
+                }
                 (Some(value), _) => {
                     if let Some(why) = unfit(keywords, value) {
                         errors.push(wrong(&format!("/{}", json::escape(name)), "invalid_value", why));
@@ -96,6 +112,11 @@ impl Narrowing {
         }
         if errors.is_empty() { Ok(arguments) } else { Err(Error::validation(errors)) }
     }
+}
+
+/// Whether a call must give a parameter.
+fn is_required(tool: &Tool, name: &str) -> bool {
+    tool.schema().get("required").and_then(Value::as_array).is_some_and(|all| all.iter().any(|known| known == name))
 }
 
 /// The parameters by name, and the pointer to them. An entry has them directly, or as a whole JSON Schema of an object.
@@ -131,6 +152,9 @@ fn keywords_of(base: &Value, given: &Value, pointer: &str, errors: &mut Vec<Fiel
     };
     for (keyword, value) in given.iter().filter(|(keyword, _)| *keyword != "default") {
         match keyword_fits(base, keyword, value) {
+            Ok(()) if keyword == "const" => {
+                kept.insert("enum".to_owned(), json!([value]));
+            }
             Ok(()) => {
                 kept.insert(keyword.clone(), value.clone());
             }
@@ -175,6 +199,8 @@ fn keyword_fits(base: &Value, keyword: &str, value: &Value) -> Result<(), Unfit>
             Some(values) if (1..=VALUES_MAX).contains(&values.len()) && values.iter().all(|v| fits(base, v)) => Ok(()),
             _ => widens("must be a list of 1 to 100 values that the tool takes"),
         },
+        "const" if fits(base, value) => Ok(()),
+        "const" => widens("must be a value that the tool takes"),
         "minimum" | "maximum" if is(&["number", "integer"]) => {
             let own = bound(base, keyword);
             match (value.as_f64(), own) {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     answers::EntitiesSpawned,
-    arguments::line,
+    arguments::{line, text},
     spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::error::{Error, Result};
@@ -23,9 +23,15 @@ pub(super) struct SpawnEntity;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// The slug of an NPC that the new ones are like, or the name of something new.
+    /// What appears.
+    kind: Kind,
+    /// The name of something new, or the slug of an NPC that the new ones are like.
     #[schemars(length(min = 1, max = 200))]
-    entity_type: String,
+    name: String,
+    /// What it is and looks like.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 2000))]
+    description: Option<String>,
     /// The place where they appear. It must be in your domain.
     #[schemars(length(min = 1, max = 200))]
     location: String,
@@ -33,6 +39,13 @@ pub(super) struct Arguments {
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 10))]
     quantity: u8,
+}
+
+/// What can appear.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Npc,
 }
 
 fn one() -> u8 {
@@ -48,7 +61,10 @@ impl ToolSpec for SpawnEntity {
     type Answer = EntitiesSpawned;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
-        let kind = line(&arguments.entity_type, "/entity_type")?;
+        let Kind::Npc = arguments.kind;
+        let name = line(&arguments.name, "/name")?;
+        let description =
+            arguments.description.as_deref().map(|words| text(words, "/description", 2000)).transpose()?;
         let location = line(&arguments.location, "/location")?;
         let how_many = arguments.quantity;
         if !(1..=10).contains(&how_many) {
@@ -59,10 +75,13 @@ impl ToolSpec for SpawnEntity {
         domain.covers(tx, location).await?;
         cx.changes(u64::from(how_many) - 1).await?;
         check_rows_more(tx, cx.rows_max, "npc", how_many.into()).await?;
-        let (mut row, name) = match find_npc(tx, cx.campaign, kind).await? {
+        let (mut row, name) = match find_npc(tx, cx.campaign, name).await? {
             Some(npc) => (like(&npc)?, npc.name),
-            None => (of_owner(named(kind)?, &domain.owner), kind.to_owned()),
+            None => (of_owner(named(name)?, &domain.owner), name.to_owned()),
         };
+        if let Some(description) = description {
+            row.insert("description".to_owned(), description.into());
+        }
         answers_to(&mut row, &domain.owner);
         row.insert("location".to_owned(), location.into());
         let made = spawn(tx, cx.campaign, row, &name, how_many).await?;

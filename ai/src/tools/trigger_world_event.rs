@@ -1,5 +1,5 @@
-//! `trigger_world_event`: something happens in an owner's domain. The event becomes lore, which from then on is in the
-//! prompts of the owner and of everybody whom the lore concerns.
+//! `trigger_world_event`: something happens in an owner's domain. The log tells it to everybody, and for a day the prompts of those
+//! whom it concerns tell it too.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use super::{
 };
 use base::error::Result;
 use edge::limits::check_rows;
-use world::{lore::events, owners::domain::Domain};
+use world::{messages::event, owners::domain::Domain};
 
 pub(super) struct TriggerWorldEvent;
 
@@ -20,37 +20,41 @@ pub(super) struct TriggerWorldEvent;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// What happens, as a short title such as `Flood`. The same title again rewrites what is told about the event.
+    /// What happens, as a short title such as `Flood`.
     #[schemars(length(min = 1, max = 200))]
-    event_type: String,
+    title: String,
     /// What everybody there knows about it, in a few sentences.
+    #[schemars(length(min = 1, max = 1000))]
+    description: String,
+    /// The place where it happens. It must be in your domain. Leave it out if it concerns your whole domain.
     #[serde(default)]
-    #[schemars(length(min = 1, max = 4000))]
-    details: Option<String>,
+    #[schemars(length(min = 1, max = 200))]
+    location: Option<String>,
 }
 
 impl ToolSpec for TriggerWorldEvent {
     const NAME: &'static str = "trigger_world_event";
-    const DESCRIPTION: &'static str = "Make something happen in the place, race, profession or faction that you watch over. Everybody \
-        whom it concerns knows it from then on.";
+    const DESCRIPTION: &'static str =
+        "Make something happen in your domain, or at one place in it. Everybody there knows it for a day.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Owner];
     const INFORMS: bool = false;
     type Arguments = Arguments;
     type Answer = EventTriggered;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
-        let title = line(&arguments.event_type, "/event_type")?;
-        let content = match &arguments.details {
-            Some(details) => text(details, "/details", 4000)?.to_owned(),
-            None => format!("This has happened: {title}."),
-        };
+        let title = line(&arguments.title, "/title")?;
+        let description = text(&arguments.description, "/description", 1000)?;
+        let location = arguments.location.as_deref().map(|place| line(place, "/location")).transpose()?;
         let tx = cx.tx().await?;
-        let owner = Domain::of(tx, cx.campaign, cx.entity).await?.owner;
-        let before = events::before(tx, &owner, title).await?;
-        if before.is_none() {
-            check_rows(tx, cx.rows_max, "lore").await?;
+        let domain = Domain::of(tx, cx.campaign, cx.entity).await?;
+        if let Some(place) = location {
+            domain.covers(tx, place).await?;
         }
-        let written = events::write(tx, &owner, before, title, &content).await?;
-        Ok(json!({ "lore_id": written.lore, "slug": written.slug, "rewritten": written.is_rewritten }))
+        check_rows(tx, cx.rows_max, "message").await?;
+        let mut said = event::message(&domain.owner.name, format!("{title}: {description}"), domain.audience(location));
+        said.turn_id = cx.turn;
+        let id = said.id;
+        cx.work.say(vec![said]).await?;
+        Ok(json!({ "message_id": id }))
     }
 }

@@ -62,9 +62,6 @@ pub struct Hands<'a> {
     pub effects: Effects,
 }
 
-/// Errors of calls that the caller was not allowed to make.
-const REJECTS: [Code; 3] = [Code::InsufficientInfluence, Code::OutsideDomain, Code::Locked];
-
 /// A checked call: the tool and its arguments, or why it will not run.
 enum Checked {
     Run(&'static Tool, Value),
@@ -87,7 +84,7 @@ fn check(hands: &Hands<'_>, call: &ProposedCall) -> Checked {
     match &call.arguments {
         Ok(arguments) => match grant.arguments(tools::called_as(&call.name, arguments.clone())) {
             Ok(arguments) => Checked::Run(grant.tool, arguments),
-            Err(error) => Checked::Refused(CallStatus::Failed, call_error(&error)),
+            Err(error) => Checked::Refused(CallStatus::Failed, CallError::from(&error)),
         },
         Err(why) => refuse(CallStatus::Failed, "invalid_json", format!("The arguments are not JSON: {why}")),
     }
@@ -282,15 +279,15 @@ impl Batch<'_> {
             let cx = self.context(&work, i);
             let price = paid::price(&hands.prices, hands.kind, tool);
             if let Err(error) = hands.effects.take(1 + u64::from(price > 0.0)) {
-                results.push(Some(Err(call_error(&error))));
+                results.push(Some(Err(CallError::from(&error))));
                 continue;
             }
             match paid::run(&cx, tool, arguments.clone(), price).await {
                 Ok(value) => results.push(Some(Ok(value))),
                 Err(error) if work.is_broken() => return Err(error),
-                Err(error) if error.cause().is_none() => results.push(Some(Err(call_error(&error)))),
+                Err(error) if error.cause().is_none() => results.push(Some(Err(CallError::from(&error)))),
                 Err(error) if error.code == Code::Unavailable || (error.is_transient() && !last) => return Err(error),
-                Err(error) => return Ok(Attempt::Broke(i, call_error(&error))),
+                Err(error) => return Ok(Attempt::Broke(i, CallError::from(&error))),
             }
         }
         work.commit().await?;
@@ -310,10 +307,7 @@ impl Batch<'_> {
         let (status, result, error) = match (self.checked.get(i), result) {
             (_, Some(Ok(value))) => (CallStatus::Succeeded, Some(value), None),
             (Some(Checked::Refused(status, error)), None) => (*status, None, Some(error.clone())),
-            (_, Some(Err(error))) if REJECTS.iter().any(|code| code.as_str() == error.code) => {
-                (CallStatus::Rejected, None, Some(error))
-            }
-            (_, Some(Err(error))) => (CallStatus::Failed, None, Some(error)),
+            (_, Some(Err(error))) => (CallStatus::of_error(&error.code), None, Some(error)),
             (_, None) => (CallStatus::Failed, None, None),
         };
         let (id, name, arguments) = named;
@@ -345,9 +339,4 @@ impl Batch<'_> {
             effects: Some(&hands.effects),
         }
     }
-}
-
-/// An error in the form in which the model reads it.
-fn call_error(error: &Error) -> CallError {
-    CallError { code: error.code.as_str().to_owned(), message: error.detail.clone() }
 }

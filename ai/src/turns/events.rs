@@ -318,7 +318,7 @@ pub fn answer(listener: Listener) -> HttpResponse {
         };
         let is_over = heard.iter().any(|event| event.is_last);
         for event in &heard {
-            if let Err(error) = sse::event(&mut bytes, event.name, &event.id, &event.data) {
+            if let Err(error) = sse::event(&mut bytes, event.name, Some(&event.id), &event.data) {
                 return Some((Err(error), None));
             }
         }

@@ -25,7 +25,6 @@ use crate::{
         key::task_of,
         names::{PromptNames, PromptRequest},
         preview::{Preview, preview_in},
-        scope,
     },
     state::Ai,
 };
@@ -190,7 +189,7 @@ fn changed(entry: &entity::lore::Model, changes: &Value) -> Result<LoreInput> {
 
 /// The version head that an entry raises.
 fn scope_of(lore: &entity::lore::Model) -> String {
-    match scope::name_of(lore.scope) {
+    match lore.scope.as_str() {
         // All lore of a kind has one head.
         kind @ ("creature" | "item") => format!("lore:{kind}"),
         scope => format!("lore:{scope}:{}", lore.associated_key),

@@ -15,7 +15,10 @@ use super::{
     subject::Subject,
 };
 use crate::prompt::LoreDecision;
-use base::clock;
+use base::{
+    clock,
+    error::{Code, Error},
+};
 use edge::tenants::tasks::Task;
 pub use llm::Ending;
 use llm::{Parameters, Usage};
@@ -58,7 +61,16 @@ pub enum CallStatus {
     Rejected,
 }
 
+/// Errors of calls that the caller was not allowed to make.
+const REJECTS: [Code; 2] = [Code::InsufficientInfluence, Code::NotInDomain];
+
 impl CallStatus {
+    /// The status of a call that ended with an error.
+    #[must_use]
+    pub fn of_error(code: &str) -> Self {
+        if REJECTS.iter().any(|known| known.as_str() == code) { CallStatus::Rejected } else { CallStatus::Failed }
+    }
+
     /// The name in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -90,6 +102,12 @@ pub struct ToolCall {
 pub struct CallError {
     pub code: String,
     pub message: String,
+}
+
+impl From<&Error> for CallError {
+    fn from(error: &Error) -> Self {
+        Self { code: error.code.as_str().to_owned(), message: error.detail.clone() }
+    }
 }
 
 /// A section of the prompt, without its text.

@@ -14,9 +14,10 @@ use super::{
     names::camel,
 };
 use ai::bridge::described::{
-    AckData, ConnectData, ConnectedData, ExecuteRollData, FrontendErrorData, MessageGone, PongData, ReplyAnnounced,
-    RollResultData, SaidData, ServerErrorData,
+    AckData, ConnectData, ConnectedData, ExecuteRollData, FrontendErrorData, MessageGone, PongData, RollResultData,
+    SaidData, ServerErrorData,
 };
+use ai::reactions::replies::ReplyAnnounced;
 use edge::http::schema::mend;
 use world::sessions::events;
 

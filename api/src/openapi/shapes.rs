@@ -145,11 +145,12 @@ fn item(members: &mut Object) {
 fn stream(path: &str) -> (&'static str, &'static str) {
     match path.strip_suffix("/events") {
         Some(of) if of.ends_with("/replies") => {
-            ("Reply", "Server-sent events with the name `reply`. The schema is that of their data.")
+            ("ReplyAnnounced", "Server-sent events with the name `reply`. The schema is that of their data.")
         }
-        Some(of) if !of.contains("/turns/") => {
-            ("JournalChange", "Server-sent events with the name `change`. The schema is that of their data.")
-        }
+        Some(of) if !of.contains("/turns/") => (
+            "JournalChange",
+            "Server-sent events with the name `change`, whose data the schema describes, and with the name `reply` and `{\"reply\": …}` as data.",
+        ),
         _ => ("TurnEvent", "Server-sent events. In the schema, `event` is the name of an event, and `data` its data."),
     }
 }

@@ -92,7 +92,6 @@ const VALUES: &[(&str, Values)] = &[
     ("RollReport.source", ORIGINS),
     ("SessionEventResult.status", Of(&["stored", "duplicate", "unchanged"])),
     ("ToolDefinition.type", Of(&["function"])),
-    ("ToolResult.status", Of(&["succeeded"])),
     ("TurnCancelling.status", Of(&["cancelling"])),
     ("TurnReverting.into", Of(&["failed", "cancelled", "undone"])),
     ("UsageRow.kind", Of(&["npc", "owner", "gm", "rules", "planner", "lab", "test"])),

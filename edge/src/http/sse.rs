@@ -26,12 +26,16 @@ pub fn come_back_after(time: Duration) -> Bytes {
     Bytes::from(format!("retry: {}\n\n", time.as_millis()))
 }
 
-/// Writes one event. JSON contains no line breaks.
+/// Writes one event. JSON contains no line breaks. Without an id, a client that reconnects still names the event before it.
 ///
 /// # Errors
 /// `internal` if the data cannot be written as JSON.
-pub fn event(to: &mut BytesMut, name: &str, id: &str, data: &impl Serialize) -> Result<()> {
-    to.extend_from_slice(format!("event: {name}\nid: {id}\ndata: ").as_bytes());
+pub fn event(to: &mut BytesMut, name: &str, id: Option<&str>, data: &impl Serialize) -> Result<()> {
+    to.extend_from_slice(format!("event: {name}\n").as_bytes());
+    if let Some(id) = id {
+        to.extend_from_slice(format!("id: {id}\n").as_bytes());
+    }
+    to.extend_from_slice(b"data: ");
     to.extend_from_slice(&serde_json::to_vec(data).map_err(Error::internal)?);
     to.extend_from_slice(b"\n\n");
     Ok(())

@@ -53,6 +53,8 @@ CREATE TABLE message (
     tokens int NOT NULL DEFAULT 0,
     window_start uuid,
     told_as text,
+    -- Of an event of the world: until when prompts tell it, and for whom: {"until": "…", "audience": ["location:town_square"]}.
+    event jsonb,
     created_at timestamptz NOT NULL DEFAULT now(),
     version bigint NOT NULL DEFAULT 1,
     updated_at timestamptz NOT NULL DEFAULT now(),
@@ -64,6 +66,7 @@ CREATE TABLE message (
     CONSTRAINT message_scene_id_fkey FOREIGN KEY (tenant_id, scene_id) REFERENCES scene (tenant_id, id) ON DELETE SET NULL (scene_id)
 );
 CALL make_tenant_table('message', 'world');
+CREATE INDEX message_event ON message (tenant_id, campaign_id, created_at) WHERE event IS NOT NULL;
 CREATE INDEX message_list ON message (tenant_id, campaign_id, id);
 CREATE INDEX message_player ON message (tenant_id, player_id, entity_id, id) WHERE player_id IS NOT NULL;
 CREATE INDEX message_scene ON message (tenant_id, scene_id) WHERE scene_id IS NOT NULL;
@@ -81,15 +84,15 @@ BEGIN
     END IF;
     WITH written AS (
         INSERT INTO message (tenant_id, campaign_id, id, session_id, scene_id, type, speaker, content, flavor, roll, author,
-            player_id, entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, told_as, extensions, external_ref)
+            player_id, entity_id, whisper_to, blind, turn_id, prompt_text, tokens, window_start, told_as, event, extensions, external_ref)
         SELECT its_tenant, its_campaign, m.id, m.session_id,
             (SELECT s.id FROM scene s WHERE s.tenant_id = its_tenant AND s.id = m.scene_id), m.type, m.speaker, m.content, m.flavor,
             m.roll, m.author, m.player_id, m.entity_id, m.whisper_to, m.blind, m.turn_id, m.prompt_text, m.tokens, m.window_start,
-            m.told_as, m.extensions, m.external_ref
+            m.told_as, m.event, m.extensions, m.external_ref
         FROM jsonb_to_recordset(messages) AS m (
             id uuid, session_id uuid, scene_id uuid, type text, speaker jsonb, content text, flavor text, roll jsonb, author text,
             player_id uuid, entity_id uuid, whisper_to jsonb, blind boolean, turn_id uuid, prompt_text text, tokens int,
-            window_start uuid, told_as text, extensions jsonb, external_ref text)
+            window_start uuid, told_as text, event jsonb, extensions jsonb, external_ref text)
         ON CONFLICT (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL DO NOTHING RETURNING id)
     SELECT array_agg(w.id) INTO ids FROM written w;
     RETURN coalesce(ids, '{}');
@@ -99,5 +102,9 @@ CREATE TRIGGER c_heads AFTER DELETE OR UPDATE OF slug, channel ON scene FOR EACH
     EXECUTE FUNCTION bump_heads('scene', 'id', 'slug,channel');
 CREATE TRIGGER c_heads AFTER INSERT ON message FOR EACH ROW WHEN ((new.author = 'ai'))
     EXECUTE FUNCTION bump_talk();
+CREATE TRIGGER c_events AFTER INSERT ON message FOR EACH ROW WHEN ((new.event IS NOT NULL))
+    EXECUTE FUNCTION bump_heads('events', 'campaign_id', '*');
+CREATE TRIGGER c_events_changed AFTER DELETE OR UPDATE ON message FOR EACH ROW WHEN ((old.event IS NOT NULL))
+    EXECUTE FUNCTION bump_heads('events', 'campaign_id', '*');
 CREATE TRIGGER c_heads_changed AFTER DELETE OR UPDATE ON message FOR EACH ROW
     EXECUTE FUNCTION bump_talk();

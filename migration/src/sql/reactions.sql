@@ -150,56 +150,54 @@ CREATE INDEX reply_list ON reply (tenant_id, campaign_id, id);
 CREATE INDEX reply_player ON reply (tenant_id, player_id);
 CREATE INDEX reply_turn ON reply (tenant_id, turn_id);
 CREATE INDEX reply_undo ON reply (ended_at) WHERE state IN ('expired', 'withheld') AND reverts;
+CREATE INDEX reply_in_campaign ON reply (tenant_id, campaign_id, id) WHERE state = 'pending';
 CREATE INDEX reply_waiting ON reply (tenant_id, player_id, id) WHERE state = 'pending';
 
--- Who is concerned by what a character does: targets, NPCs at the same location, and the owners of the location, the character's
--- race and profession, and the targets' factions. Each once, with the first of these reasons. At most `rows_max`, targets first.
+-- Who is concerned by what a character does: targets, NPCs at the same location, and the owners of what the action touches: its location, and
+-- location, race, profession and faction of the character and the targets. Each once, with the first of these reasons. At most `rows_max`,
+-- targets first.
 --
 -- `a` is an action as `report_action` takes it. `spellings` are locations with letters outside of ASCII that mean the same location:
 -- `npc.location_key` has only the keys of locations in ASCII.
 CREATE FUNCTION concerned_by(its_tenant uuid, a jsonb, rows_max int)
-RETURNS TABLE (entity_kind text, entity_id uuid, slug text, name text, threshold int, reason text) LANGUAGE sql STABLE AS $$
+RETURNS TABLE (entity_kind text, entity_id uuid, slug text, name text, threshold int, immediate int, reason text) LANGUAGE sql STABLE AS $$
     WITH said AS MATERIALIZED (
         SELECT (a ->> 'campaign_id')::uuid AS campaign, a ->> 'location_key' AS place,
             ARRAY(SELECT jsonb_array_elements_text(a -> 'target_ids'))::uuid[] AS targets,
-            ARRAY(SELECT jsonb_array_elements_text(a -> 'spellings')) AS spellings,
-            ARRAY(SELECT jsonb_array_elements_text(a -> 'factions')) AS factions),
+            ARRAY(SELECT jsonb_array_elements_text(a -> 'spellings')) AS spellings),
     all_of_them AS (
-        SELECT 1 AS nth, 'npc' AS entity_kind, n.id, n.slug, n.name, n.reaction_threshold, 'target' AS reason
+        SELECT 1 AS nth, 'npc' AS entity_kind, n.id, n.slug, n.name, n.reaction_threshold, n.immediate_threshold, 'target' AS reason
         FROM said s JOIN npc n ON n.tenant_id = its_tenant AND n.campaign_id = s.campaign AND n.id = ANY (s.targets)
         UNION ALL
-        SELECT 1, 'owner', o.id, o.slug, o.name, o.reaction_threshold, 'target'
+        SELECT 1, 'owner', o.id, o.slug, o.name, o.reaction_threshold, o.immediate_threshold, 'target'
         FROM said s JOIN owner o ON o.tenant_id = its_tenant AND o.campaign_id = s.campaign AND o.id = ANY (s.targets)
         UNION ALL
-        SELECT 2, 'owner', o.id, o.slug, o.name, o.reaction_threshold, o.monitored_aspect
-        FROM said s CROSS JOIN LATERAL (
-            SELECT 'location' AS aspect, s.place AS key WHERE s.place IS NOT NULL
-            UNION ALL SELECT 'race', a ->> 'race_key' WHERE a ->> 'race_key' IS NOT NULL
-            UNION ALL SELECT 'profession', a ->> 'profession_key' WHERE a ->> 'profession_key' IS NOT NULL
-            UNION ALL SELECT 'faction', f FROM unnest(s.factions) AS f) w
+        SELECT 2, 'owner', o.id, o.slug, o.name, o.reaction_threshold, o.immediate_threshold, o.monitored_aspect
+        FROM said s CROSS JOIN LATERAL jsonb_to_recordset(a -> 'touches') AS w (aspect text, key text)
         JOIN owner o ON o.tenant_id = its_tenant AND o.campaign_id = s.campaign AND o.monitored_aspect = w.aspect
             AND o.associated_key = w.key
         UNION ALL
-        SELECT 3, 'npc', n.id, n.slug, n.name, n.reaction_threshold, 'location'
+        SELECT 3, 'npc', n.id, n.slug, n.name, n.reaction_threshold, n.immediate_threshold, 'location'
         FROM said s CROSS JOIN LATERAL (
             SELECT * FROM npc n WHERE n.tenant_id = its_tenant AND n.campaign_id = s.campaign AND n.location_key = s.place
             ORDER BY n.id LIMIT rows_max) n
         UNION ALL
-        SELECT 3, 'npc', n.id, n.slug, n.name, n.reaction_threshold, 'location'
+        SELECT 3, 'npc', n.id, n.slug, n.name, n.reaction_threshold, n.immediate_threshold, 'location'
         FROM said s CROSS JOIN LATERAL (
             SELECT * FROM npc n WHERE n.tenant_id = its_tenant AND n.campaign_id = s.campaign AND n.location_key IS NULL
               AND n.location = ANY (s.spellings) ORDER BY n.id LIMIT rows_max) n),
     each_once AS (SELECT DISTINCT ON (e.id) e.* FROM all_of_them e ORDER BY e.id, e.nth)
-    SELECT e.entity_kind, e.id, e.slug, e.name, e.reaction_threshold, e.reason FROM each_once e ORDER BY e.nth, e.id LIMIT rows_max
+    SELECT e.entity_kind, e.id, e.slug, e.name, e.reaction_threshold, e.immediate_threshold, e.reason FROM each_once e ORDER BY e.nth, e.id LIMIT rows_max
 $$;
 
--- What the names in a report of an action mean: the campaign, its settings, the character and where it is, the targets and their factions.
+-- What the names in a report of an action mean: the campaign, its settings, the character and where it is, and the targets. `subjects` says what the
+-- character and the targets are, and where the targets are.
 -- `without_key` has the names of locations with letters outside of ASCII, one index entry each, however many NPCs are there. No row for
 -- an unknown campaign; no player for an unknown character.
 --
 -- Here and in `report_action` plans are made once per connection. Making them anew for each action took most of its time.
 CREATE FUNCTION resolve_action(its_tenant uuid, campaign_id uuid, campaign_slug text, player_id uuid, player_slug text, names text[], ids uuid[])
-RETURNS TABLE (campaign uuid, settings jsonb, player uuid, location text, race text, profession text, targets jsonb, factions text[], without_key text[])
+RETURNS TABLE (campaign uuid, settings jsonb, player uuid, location text, targets jsonb, subjects jsonb, without_key text[])
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_variable
 DECLARE
@@ -210,16 +208,18 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    SELECT p.id, p.location, p.race, p.profession INTO player, location, race, profession FROM character p
+    SELECT p.id, p.location, jsonb_build_array(jsonb_build_object('race', p.race, 'profession', p.profession, 'faction', p.faction))
+    INTO player, location, subjects FROM character p
     WHERE p.tenant_id = its_tenant AND p.campaign_id = campaign AND (p.id = player_id OR p.slug = player_slug);
     targets := '[]';
-    factions := '{}';
     IF cardinality(names) > 0 THEN
         SELECT coalesce(jsonb_agg(jsonb_build_object('type', s.kind, 'id', s.actor_id, 'slug', s.slug)), '[]'), coalesce(array_agg(s.actor_id), '{}')
         INTO targets, target_ids FROM actor_slug s
         WHERE s.tenant_id = its_tenant AND s.campaign_id = campaign AND (s.slug = ANY (names) OR s.actor_id = ANY (ids));
-        factions := ARRAY(SELECT DISTINCT n.faction FROM npc n
-                          WHERE n.tenant_id = its_tenant AND n.campaign_id = campaign AND n.id = ANY (target_ids) AND n.faction <> '');
+        subjects := subjects || (SELECT coalesce(jsonb_agg(to_jsonb(w)), '[]') FROM (
+            SELECT n.location, n.race, n.profession, n.faction FROM npc n WHERE n.tenant_id = its_tenant AND n.campaign_id = campaign AND n.id = ANY (target_ids)
+            UNION SELECT p.location, p.race, p.profession, p.faction FROM character p
+            WHERE p.tenant_id = its_tenant AND p.campaign_id = campaign AND p.id = ANY (target_ids)) w);
     END IF;
     without_key := ARRAY(
         WITH RECURSIVE step AS (
@@ -237,9 +237,9 @@ END $$;
 -- and the reaction tells of all five.
 --
 -- `a` is what `Action` in the server writes, with what `queue_reaction` takes:
---   {"id": "…", "campaign_id": "…", "player_id": "…", "type": "talk", "score": 5, "immediate_threshold": null, "targets": [{"type": "npc", "id": "…",
---    "slug": "innkeeper_bob"}], "target_ids": ["…"], "location": "Town Square", "location_key": "town_square", "spellings": [], "race_key": "human",
---    "profession_key": "adventurer", "factions": [], "text": "Good evening!", "source": "report", "cooldown_seconds": 60, "concerned_max": 200,
+--   {"id": "…", "campaign_id": "…", "player_id": "…", "type": "talk", "score": 5, "targets": [{"type": "npc", "id": "…",
+--    "slug": "innkeeper_bob"}], "target_ids": ["…"], "location": "Town Square", "location_key": "town_square", "spellings": [],
+--    "touches": [{"aspect": "race", "key": "human"}], "text": "Good evening!", "source": "report", "cooldown_seconds": 60, "concerned_max": 200,
 --    "kept_max": 50}
 -- `except` lists the ids of entities for whom it does not count.
 -- A player's actions are counted one after the other, and so are the scores that are looked at again. So a request may report several
@@ -268,7 +268,7 @@ BEGIN
         counted AS (
             INSERT INTO significance AS g (tenant_id, entity_id, player_id, id, campaign_id, entity_kind, score, actions, at_once, location_key)
             SELECT its_tenant, c.entity_id, its_player, uuid7(), (a ->> 'campaign_id')::uuid, c.entity_kind, its_score, 1,
-                coalesce(its_score >= (a ->> 'immediate_threshold')::numeric, false), a ->> 'location_key' FROM concerned c
+                coalesce(its_score >= c.immediate, false), a ->> 'location_key' FROM concerned c
             ORDER BY c.entity_id
             ON CONFLICT (tenant_id, entity_id, player_id) DO UPDATE SET score = least(g.score + excluded.score, 1000000000),
                 actions = g.actions + 1, at_once = g.at_once OR excluded.at_once, location_key = excluded.location_key
@@ -295,39 +295,54 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Counts a reaction of a day, in the campaign and in the tenant, whose counter has the nil id. Returns false if a limit is reached.
+CREATE FUNCTION count_reaction(its_tenant uuid, its_campaign uuid, its_day date, per_day bigint, per_tenant bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    counted record;
+BEGIN
+    FOR counted IN SELECT * FROM (VALUES (1, its_campaign, per_day), (2, '00000000-0000-0000-0000-000000000000'::uuid, per_tenant))
+            AS c (nth, campaign, most) ORDER BY nth LOOP
+        INSERT INTO reaction_day AS d (tenant_id, campaign_id, day, reactions) VALUES (its_tenant, counted.campaign, its_day, 1)
+        ON CONFLICT (tenant_id, campaign_id, day) DO UPDATE SET reactions = d.reactions + 1
+        WHERE counted.most = 0 OR d.reactions < counted.most;
+        IF NOT FOUND THEN
+            IF counted.nth = 2 THEN
+                UPDATE reaction_day SET reactions = reactions - 1 WHERE tenant_id = its_tenant AND campaign_id = its_campaign AND day = its_day;
+            END IF;
+            RETURN false;
+        END IF;
+    END LOOP;
+    RETURN true;
+END $$;
+
 -- Queues a reaction and its turn, if the campaign and the tenant may have one more today. Returns the turn's id, or null.
 --
 -- `r` says how: {"campaign_id": "…", "kind": "significance", "entity_kind": "npc", "entity_id": "…", "player_id": "…", "score": 12,
 --   "actions": 3, "message": null, "location_key": "town_square", "per_day": 500, "key_id": null}. A limit of 0 is none. The tenant's limit
--- and the reply mode come from its settings.
+-- and the reply mode come from its settings. A prayer over a limit waits for the first of the next seven days that has room.
 CREATE FUNCTION queue_reaction(its_tenant uuid, r jsonb) RETURNS uuid LANGUAGE plpgsql AS $$
 DECLARE
     its_campaign uuid := r ->> 'campaign_id';
     its_id uuid := uuid7();
     its_turn uuid := uuid7();
     today date := (now() AT TIME ZONE 'UTC')::date;
-    counted record;
+    its_day date := today;
     t record;
 BEGIN
     SELECT coalesce((r.limits ->> 'reactions_per_day')::bigint, 10000) AS per_day, coalesce(r.settings #>> '{llm,reply_mode}', 'native') AS reply_mode
     INTO t FROM reacting_tenant() r;
-    -- The campaign's own counter, then the tenant's, which has the nil id.
-    FOR counted IN SELECT * FROM (VALUES (1, its_campaign, (r ->> 'per_day')::bigint),
-            (2, '00000000-0000-0000-0000-000000000000'::uuid, t.per_day)) AS c (nth, campaign, most) ORDER BY nth LOOP
-        INSERT INTO reaction_day AS d (tenant_id, campaign_id, day, reactions) VALUES (its_tenant, counted.campaign, today, 1)
-        ON CONFLICT (tenant_id, campaign_id, day) DO UPDATE SET reactions = d.reactions + 1
-        WHERE counted.most = 0 OR d.reactions < counted.most;
-        IF NOT FOUND THEN
-            IF counted.nth = 2 THEN
-                UPDATE reaction_day SET reactions = reactions - 1 WHERE tenant_id = its_tenant AND campaign_id = its_campaign AND day = today;
-            END IF;
+    WHILE NOT count_reaction(its_tenant, its_campaign, its_day, (r ->> 'per_day')::bigint, t.per_day) LOOP
+        IF r ->> 'kind' <> 'prayer' OR its_day >= today + 7 THEN
             RETURN NULL;
         END IF;
+        its_day := its_day + 1;
     END LOOP;
     INSERT INTO reaction (tenant_id, id, campaign_id, kind, entity_kind, entity_id, player_id, state, score, actions, message,
                           location_key, turn_id, due_at, tries)
     VALUES (its_tenant, its_id, its_campaign, r ->> 'kind', r ->> 'entity_kind', (r ->> 'entity_id')::uuid, (r ->> 'player_id')::uuid, 'queued',
-            (r ->> 'score')::numeric, (r ->> 'actions')::int, r ->> 'message', r ->> 'location_key', its_turn, now(), 0);
+            (r ->> 'score')::numeric, (r ->> 'actions')::int, r ->> 'message', r ->> 'location_key', its_turn,
+            CASE WHEN its_day = today THEN now() ELSE its_day AT TIME ZONE 'UTC' END, 0);
     UPDATE action_concern SET reaction_id = its_id
     WHERE r ->> 'kind' = 'significance' AND tenant_id = its_tenant AND entity_id = (r ->> 'entity_id')::uuid
       AND player_id = (r ->> 'player_id')::uuid AND reaction_id IS NULL;
@@ -343,7 +358,8 @@ END $$;
 
 -- Whether a score that may be high enough leads to a reaction now. If it does, the score begins anew and the cooldown begins.
 -- Otherwise the time to look again is stored: the end of the cooldown, or the next day when today's reactions are used up. While the
--- last reaction still waits or runs, that is its end (see `look_again`), or 15 seconds from now if its end is missed.
+-- last reaction still waits or runs, that is its end (see `look_again`), or 15 seconds from now if its end is missed. An action that reached the
+-- immediate threshold does not wait for the end of the cooldown.
 --
 -- The row of `significance` is locked by the caller, so one crossing is one reaction, on however many servers it happens.
 CREATE FUNCTION react_if_due(its_tenant uuid, its_entity uuid, its_player uuid, a jsonb) RETURNS uuid LANGUAGE plpgsql AS $$
@@ -353,7 +369,7 @@ DECLARE
     later timestamptz;
 BEGIN
     SELECT * INTO s FROM significance g WHERE g.tenant_id = its_tenant AND g.entity_id = its_entity AND g.player_id = its_player FOR UPDATE;
-    IF s.cooldown_until > now() THEN
+    IF s.cooldown_until > now() AND NOT s.at_once THEN
         later := s.cooldown_until;
     ELSIF EXISTS (SELECT FROM reaction r WHERE r.tenant_id = its_tenant AND r.entity_id = its_entity AND r.player_id = its_player
                     AND r.state IN ('queued', 'running') AND r.kind = 'significance') THEN
@@ -405,11 +421,10 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    SELECT n.reaction_threshold INTO threshold FROM npc n WHERE n.tenant_id = its_tenant AND n.id = its_entity;
-    IF NOT FOUND THEN
-        SELECT o.reaction_threshold INTO threshold FROM owner o WHERE o.tenant_id = its_tenant AND o.id = its_entity;
-    END IF;
-    IF threshold IS NULL OR ((threshold <= 0 OR s.score < threshold) AND NOT s.at_once) THEN
+    SELECT e.reaction_threshold INTO threshold FROM (
+        SELECT n.reaction_threshold FROM npc n WHERE n.tenant_id = its_tenant AND n.id = its_entity
+        UNION ALL SELECT o.reaction_threshold FROM owner o WHERE o.tenant_id = its_tenant AND o.id = its_entity) e;
+    IF NOT FOUND OR NOT (s.at_once OR coalesce(threshold > 0 AND s.score >= threshold, false)) THEN
         UPDATE significance SET due_at = NULL WHERE tenant_id = its_tenant AND entity_id = its_entity AND player_id = its_player;
         RETURN NULL;
     END IF;
@@ -542,6 +557,21 @@ BEGIN
     RETURN true;
 END $$;
 
+-- Gives the score of a reaction that is ended before it ran back to its entity, which then counts its actions again.
+CREATE FUNCTION restore_score(its_tenant uuid, its_reaction uuid) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    its reaction;
+BEGIN
+    SELECT * INTO its FROM reaction r WHERE r.tenant_id = its_tenant AND r.id = its_reaction AND r.kind = 'significance';
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    UPDATE significance SET score = least(score + its.score, 1000000000), actions = actions + its.actions, cooldown_until = NULL
+    WHERE tenant_id = its_tenant AND entity_id = its.entity_id AND player_id = its.player_id;
+    UPDATE action_concern SET reaction_id = NULL WHERE tenant_id = its_tenant AND reaction_id = its_reaction;
+    UPDATE reaction SET score = 0, actions = 0 WHERE tenant_id = its_tenant AND id = its_reaction;
+END $$;
+
 -- Whether a turn is a reaction that its player has not heard.
 CREATE FUNCTION turn_is_unheard(its_tenant uuid, its_turn uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT FROM reaction r WHERE r.tenant_id = its_tenant AND r.turn_id = its_turn)
@@ -550,7 +580,7 @@ $$;
 
 -- Makes a score due that waited for the end of a reaction.
 CREATE FUNCTION look_again(its_tenant uuid, its_entity uuid, its_player uuid) RETURNS void LANGUAGE sql AS $$
-    UPDATE significance SET due_at = least(due_at, greatest(cooldown_until, now()))
+    UPDATE significance SET due_at = least(due_at, CASE WHEN at_once THEN now() ELSE greatest(cooldown_until, now()) END)
     WHERE tenant_id = its_tenant AND entity_id = its_entity AND player_id = its_player AND due_at > now()
 $$;
 

@@ -1,9 +1,26 @@
 -- Reverting turns, in steps. A turn's row says how far its revert is. A step locks that row, so two servers never revert the same,
 -- and after a crash the next step goes on.
 
+-- The behaviors of an NPC without those that a change added.
+CREATE FUNCTION behaviors_without(present jsonb, before jsonb, after jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(jsonb_agg(b ORDER BY n), '[]') FROM jsonb_array_elements(present) WITH ORDINALITY AS p (b, n)
+    WHERE b NOT IN (SELECT a FROM jsonb_array_elements(after) AS a EXCEPT SELECT o FROM jsonb_array_elements(before) AS o)
+$$;
+
+-- The resources of an owner without what a change added to them, or with what it took. What it brought is gone if nothing is left.
+CREATE FUNCTION resources_without(present jsonb, before jsonb, after jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(jsonb_agg(r || jsonb_build_object('amount', m.amount) ORDER BY n) FILTER (WHERE m.amount > 0 OR m.is_old), '[]')
+    FROM jsonb_array_elements(present) WITH ORDINALITY AS p (r, n)
+    LEFT JOIN jsonb_array_elements(after) AS a ON a - 'amount' = r - 'amount'
+    LEFT JOIN jsonb_array_elements(before) AS b ON b - 'amount' = r - 'amount'
+    CROSS JOIN LATERAL (SELECT a IS NULL OR b IS NOT NULL AS is_old, greatest(0, (r ->> 'amount')::double precision
+        - coalesce((a ->> 'amount')::double precision, 0) + coalesce((b ->> 'amount')::double precision, 0)) AS amount) m
+$$;
+
 -- What reverting one entry of the journal would do to a row as it is now: what it is to hold (`wanted`: of an update the columns that go
 -- back, null if it is to be deleted), and what prevents it (`reason`). A column goes back if it still has the value that the entry gave it.
--- `hp` and `temp_hp` go back by their difference, influence by what was spent, whatever has grown since. Folded columns go back with what
+-- `hp` and `temp_hp` go back by their difference, influence by what was spent, whatever has grown since. If others followed, an NPC's behaviors
+-- lose those that the entry added, and an owner's resources go back by their difference. Folded columns go back with what
 -- they fold. A creature that has got memories or messages since is not deleted, because they would go too, unless the turn `but_of` wrote
 -- them. `gone` is not a conflict: somebody else has already deleted a new row.
 CREATE FUNCTION revert_plan(entry journal, now_row jsonb, but_of uuid, OUT wanted jsonb, OUT column_names text[], OUT reason text)
@@ -50,6 +67,10 @@ BEGIN
                 IF now_row ? ('folded_' || col) THEN
                     wanted := wanted || jsonb_build_object('folded_' || col, entry.before -> ('folded_' || col));
                 END IF;
+            ELSIF col = 'behaviors' THEN
+                wanted := wanted || jsonb_build_object(col, behaviors_without(now_row -> col, entry.before -> col, entry.after -> col));
+            ELSIF entry.table_name = 'owner' AND col = 'resources' THEN
+                wanted := wanted || jsonb_build_object(col, resources_without(now_row -> col, entry.before -> col, entry.after -> col));
             ELSE
                 column_names := column_names || col;
                 reason := 'changed_since';
@@ -99,12 +120,14 @@ BEGIN
 END $$;
 
 -- The entries of a turn that are still to be reverted, newest first. Those of its earlier attempts under the same id are reverted already.
--- Encounters are left out: the server reverts their logs itself.
+-- Encounters are left out: the server reverts their logs itself. So are replies that were dropped: the game master still sees them.
 CREATE FUNCTION revert_left(turn_of uuid, already bigint, upto bigint, rows_max int) RETURNS SETOF journal LANGUAGE sql STABLE
 SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT j.* FROM journal j
     WHERE j.tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid AND j.turn_id = turn_of AND j.seq > already AND j.seq < upto
       AND j.origin <> 'revert' AND NOT (j.table_name = 'encounter' AND j.op = 'update')
+      AND NOT (j.table_name = 'reply' AND EXISTS (
+          SELECT FROM reply p WHERE p.tenant_id = j.tenant_id AND p.id = j.row_id AND p.state IN ('withheld', 'expired')))
     ORDER BY j.seq DESC LIMIT rows_max
 $$;
 

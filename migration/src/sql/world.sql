@@ -37,6 +37,7 @@ CREATE TABLE character (
     player_user uuid,
     race text NOT NULL,
     profession text NOT NULL,
+    faction text,
     level int NOT NULL,
     abilities jsonb NOT NULL,
     max_hp int NOT NULL,
@@ -66,6 +67,7 @@ CREATE TABLE character (
     conditions jsonb NOT NULL,
     inventory jsonb NOT NULL,
     location text,
+    ai_lock boolean NOT NULL DEFAULT false,
     turn_flags jsonb NOT NULL DEFAULT '{}',
     created_at timestamptz NOT NULL DEFAULT now(),
     version bigint NOT NULL DEFAULT 1,
@@ -94,7 +96,9 @@ CREATE TABLE owner (
     associated_id text NOT NULL,
     associated_key text NOT NULL,
     available_tools jsonb NOT NULL,
-    reaction_threshold int NOT NULL,
+    reaction_threshold int,
+    immediate_threshold int,
+    ai_lock boolean NOT NULL DEFAULT false,
     influence_current double precision NOT NULL,
     influence_max double precision NOT NULL,
     influence_regen_per_hour double precision NOT NULL,
@@ -144,8 +148,11 @@ CREATE TABLE npc (
     conditions jsonb NOT NULL,
     effects jsonb NOT NULL,
     disposition text NOT NULL,
+    behaviors jsonb NOT NULL DEFAULT '[]',
     inventory jsonb NOT NULL,
-    reaction_threshold int NOT NULL,
+    reaction_threshold int,
+    immediate_threshold int,
+    ai_lock boolean NOT NULL DEFAULT false,
     -- The server's `scope_key` of the location, for names in ASCII. The server compares the spellings of other names itself.
     location_key text GENERATED ALWAYS AS (CASE WHEN octet_length(location) = char_length(location)
         THEN nullif(trim(BOTH '_' FROM regexp_replace(lower(location COLLATE "C"), '[^a-z0-9]+', '_', 'g')), '') END) STORED,
@@ -306,7 +313,7 @@ CREATE TRIGGER d_slug AFTER INSERT OR DELETE OR UPDATE OF slug ON character FOR 
     EXECUTE FUNCTION keep_actor_slug();
 CREATE TRIGGER c_heads AFTER INSERT OR DELETE OR UPDATE ON npc FOR EACH ROW
     EXECUTE FUNCTION bump_heads(
-    'entity', 'id', 'slug,name,description,personality_prompt,race,profession,location,faction,owner_ids,available_tools,model,instructions,post_history_instructions,authors_note,example_dialogue,scenario,greetings',
+    'entity', 'id', 'slug,name,description,personality_prompt,race,profession,location,faction,owner_ids,available_tools,model,instructions,post_history_instructions,authors_note,example_dialogue,scenario,greetings,behaviors',
     'mood', 'id', 'disposition,stats',
     'pack', 'id', 'inventory');
 CREATE TRIGGER c_here AFTER INSERT OR DELETE OR UPDATE ON npc FOR EACH ROW

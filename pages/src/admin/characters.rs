@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     Tab,
-    form::{Field, Group, Kind, OTHER_PROGRAMS, SIZES},
+    form::{AI_LOCK, Field, Group, Kind, OTHER_PROGRAMS, SIZES},
     world_row::World,
 };
 use world::characters::Characters;
@@ -39,9 +39,11 @@ impl World for Characters {
                 Field::new("/player_name", "Player", Kind::Line),
                 Field::new("/race", "Race", Kind::Line),
                 Field::new("/profession", "Profession", Kind::Line),
+                Field::new("/faction", "Faction", Kind::Line),
                 Field::new("/level", "Level", Kind::Number),
                 Field::new("/location", "Location", Kind::Line),
                 Field::new("/size", "Size", SIZES),
+                AI_LOCK,
             ],
         },
         Group {

@@ -5,15 +5,12 @@ use serde_json::{Value, json};
 
 use super::{
     Tab,
-    form::{Field, GUIDANCE, Group, Kind, OTHER_PROGRAMS, SIZES},
+    form::{AI_LOCK, Field, GUIDANCE, Group, Kind, OTHER_PROGRAMS, SIZES},
     world_row::World,
 };
 
 use entity::kind::EntityKind;
-use world::{
-    actors,
-    npcs::{MEMORY_TOOL, Npcs},
-};
+use world::npcs::{MEMORY_TOOL, Npcs};
 
 impl World for Npcs {
     const TAB: Tab = Tab::Npcs;
@@ -40,7 +37,10 @@ impl World for Npcs {
                 ),
                 Field::new("/faction", "Faction", Kind::Line),
                 Field::new("/reaction_threshold", "Reaction threshold", Kind::Number).hint(
-                    "The NPC reacts by itself when its score for a character reaches this number. 0 means after every action that concerns it.",
+                    "The NPC reacts by itself when its score for a character reaches this number. Leave empty for never.",
+                ),
+                Field::new("/immediate_threshold", "Immediate threshold", Kind::Number).hint(
+                    "The NPC reacts at once to a single action with this score. Leave empty for never.",
                 ),
                 Field::new("/disposition", "Disposition", Kind::Line).hint("Leave empty for neutral."),
                 Field::new("/model", "Model profile", Kind::Line)
@@ -58,6 +58,7 @@ impl World for Npcs {
                 Field::new("/owner_ids", "Owners", Kind::Words).hint("Slugs or ids, one per line."),
                 Field::new("/available_tools", "Tools", Kind::Tools(EntityKind::Npc))
                     .hint("For tools with your own descriptions or limits: a JSON list of {name, description, parameters, exclusive}."),
+                AI_LOCK,
             ],
         },
         Group {
@@ -102,7 +103,6 @@ impl World for Npcs {
         json!({
             "stats": { "size": "medium" },
             "available_tools": [MEMORY_TOOL],
-            "reaction_threshold": actors::threshold(),
         })
     }
 }

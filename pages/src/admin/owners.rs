@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::{
     Tab,
-    form::{Field, GUIDANCE, Group, Kind, OTHER_PROGRAMS},
+    form::{AI_LOCK, Field, GUIDANCE, Group, Kind, OTHER_PROGRAMS},
     world_row::World,
 };
 use ai::tools;
 use entity::kind::EntityKind;
-use world::{actors, owners::Owners};
+use world::owners::Owners;
 
 impl World for Owners {
     const TAB: Tab = Tab::Owners;
@@ -43,7 +43,10 @@ impl World for Owners {
                      owner notices.",
                 ),
                 Field::new("/reaction_threshold", "Reaction threshold", Kind::Number).hint(
-                    "The owner reacts by itself when its score for a character reaches this number. 0 means after every action that concerns it.",
+                    "The owner reacts by itself when its score for a character reaches this number. Leave empty for never.",
+                ),
+                Field::new("/immediate_threshold", "Immediate threshold", Kind::Number).hint(
+                    "The owner reacts at once to a single action with this score. Leave empty for never.",
                 ),
                 Field::new("/model", "Model profile", Kind::Line)
                     .hint("Slug of the model profile that this owner uses. Leave empty for the campaign's choice."),
@@ -52,8 +55,6 @@ impl World for Owners {
                     .hint("Grows by itself up to the maximum. Reactions and answers to prayers do not spend it."),
                 Field::new("/influence/max", "Maximum influence", Kind::Number),
                 Field::new("/influence/regen_per_hour", "Regained per hour", Kind::Number),
-                Field::new("/resources", "Resources", Kind::Json { rows: 3 })
-                    .hint("A list of {name, amount, max}. The prompts of the owner and of its NPCs show it."),
                 Field::new("/description", "Description", Kind::Text { rows: 5 }),
                 Field::new("/personality_prompt", "Personality", Kind::Text { rows: 8 })
                     .hint("How the model should play this owner. The owner's prompt begins with this text."),
@@ -63,8 +64,11 @@ impl World for Owners {
         Group {
             title: "Tools",
             is_folded: true,
-            fields: &[Field::new("/available_tools", "Tools", Kind::Tools(EntityKind::Owner))
-                .hint("For tools with your own descriptions or limits: a JSON list of {name, description, parameters, exclusive}.")],
+            fields: &[
+                Field::new("/available_tools", "Tools", Kind::Tools(EntityKind::Owner))
+                    .hint("For tools with your own descriptions or limits: a JSON list of {name, description, parameters, exclusive}."),
+                AI_LOCK,
+            ],
         },
         OTHER_PROGRAMS,
     ];
@@ -79,7 +83,7 @@ impl World for Owners {
         vec![
             format!("{aspect} {}", owner.associated_id),
             format!("{:.0} of {:.0}", owner.influence_current, owner.influence_max),
-            owner.reaction_threshold.to_string(),
+            owner.reaction_threshold.map(|score| score.to_string()).unwrap_or_default(),
         ]
     }
 
@@ -87,7 +91,6 @@ impl World for Owners {
         json!({
             "monitored_aspect": "location",
             "available_tools": [tools::OWNER_MEMORY],
-            "reaction_threshold": actors::threshold(),
         })
     }
 }

@@ -8,13 +8,13 @@ use utoipa::IntoParams;
 
 use super::{CampaignInput, Campaigns, models};
 use crate::journal;
-use base::error::{Code, Error, Problem, Result};
+use base::error::{Problem, Result};
 use edge::{
     caller::Caller,
     http::{
         Body, Reply,
         paging::{self, Items, ListParams, NoFilter, Page},
-        resource, sse,
+        resource,
     },
     state::Edge,
 };
@@ -111,45 +111,4 @@ pub async fn changes(
 ) -> Result<Reply> {
     let asked: ChangesParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     journal::changes(&app, &caller, &path, asked.after, asked.limit.unwrap_or(50)).await
-}
-
-/// Where a stream begins.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
-pub struct FollowParams {
-    /// The last change that the client has. By default the stream begins now. The header `Last-Event-ID` takes
-    /// precedence.
-    #[param(minimum = 0)]
-    after: Option<i64>,
-}
-
-/// Follows the journal as server-sent events.
-///
-/// It shows the same changes as `GET …/changes`. Each event has the name `change`, the number of the change as `id`,
-/// and the change as `data`. A stream ends after ten minutes; reconnect with `Last-Event-ID`.
-#[utoipa::path(get, path = "/v1/campaigns/{c}/events",
-    tag = "campaigns", operation_id = "follow_changes",
-    params(("c" = String, Path, description = "Campaign id or slug"), FollowParams,
-        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last change that the client received")),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = "default", body = Problem)))]
-pub async fn events(
-    app: web::Data<Edge>,
-    caller: Caller,
-    request: HttpRequest,
-    path: web::Path<String>,
-) -> Result<HttpResponse> {
-    let asked: FollowParams = paging::read_filter(paging::parameters(request.query_string())?)?;
-    let number = |id: &str| {
-        let number = id.parse().ok().filter(|after: &i64| *after >= 0);
-        number.ok_or_else(|| Error::new(Code::BadRequest, "`Last-Event-ID` must be the number of a change."))
-    };
-    let after = match sse::last_event_id(&request) {
-        Some(id) => Some(number(id)?),
-        None => asked.after,
-    };
-    if after.is_some_and(|after| after < 0) {
-        return Err(paging::bad("after", "must be 0 or more"));
-    }
-    journal::follow(app, caller, &path, after).await
 }

@@ -24,7 +24,7 @@ use base::{
 use edge::http::{read, validate};
 use edge::tenants::{commands, tasks::TaskModels};
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 15] = [
     "models",
     PROMPT_TEMPLATES,
     CLEAN_ANSWERS,
@@ -33,7 +33,6 @@ const NAMES: [&str; 16] = [
     ABOUT_OTHERS,
     "gm_encounters",
     "significance_scores",
-    "immediate_threshold",
     "reaction_cooldown_seconds",
     "reactions_per_day_max",
     REACTIONS_AT_ONCE_MAX,
@@ -47,7 +46,7 @@ const REACTIONS_AT_ONCE_MAX: &str = "reactions_at_once_max";
 const CLEAN_ANSWERS: &str = "clean_answers";
 const PROMPT_TEMPLATES: &str = "prompt_templates";
 const BUDGET_MAX: u32 = 200_000;
-const PRICE_MAX: f64 = 1_000_000.0;
+const PRICE_MAX: f64 = 1000.0;
 
 /// A campaign's settings. A setting that is absent or null has its default.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -70,9 +69,6 @@ pub struct CampaignSettings {
     /// The score of each type of action, 0 to 1000, by the name of the type. By default `look` 0, `move` 1, `say` 2, `use_item` 3, `give` 4,
     /// `talk` 5, `use_skill` 5, `steal` 7, `cast_spell` 7, `pray` 8 and `attack` 10. Other names define further types.
     pub significance_scores: Option<BTreeMap<String, Option<f64>>>,
-    /// A single action with at least this score is enough for a reaction, whatever the entity's threshold.
-    #[schema(minimum = 0, maximum = 1_000_000)]
-    pub immediate_threshold: Option<f64>,
     /// For how many seconds after a reaction the entity does not react to the same player again. Actions still count.
     #[schema(minimum = 0, maximum = 86400, default = 60)]
     pub reaction_cooldown_seconds: Option<u32>,
@@ -94,7 +90,7 @@ pub struct CampaignSettings {
     pub models: Option<TaskModels>,
     /// What is removed from the texts of models. By default nothing.
     pub clean_answers: Option<CleanAnswers>,
-    /// The prices of tools in influence, 0 to 1000000, by the name of the tool. Other tools have their default prices.
+    /// The prices of tools in influence, 0 to 1000, by the name of the tool. Other tools have their default prices.
     pub tool_prices: Option<BTreeMap<String, Option<f64>>>,
 }
 
@@ -186,10 +182,6 @@ fn check_significance(read: &CampaignSettings) -> Result<()> {
                 format!("must be from {least} to {most}"),
             ));
         }
-    }
-    if read.immediate_threshold.is_some_and(|score| !(0.0..=scores::THRESHOLD_MAX).contains(&score)) {
-        let rule = format!("must be a number from 0 to {}", scores::THRESHOLD_MAX);
-        return Err(Error::invalid("/settings/immediate_threshold", "invalid_value", rule));
     }
     Ok(())
 }

@@ -61,6 +61,10 @@ pub struct CharacterInput {
     #[garde(length(chars, max = 200))]
     #[serde(default)]
     pub profession: String,
+    #[garde(custom(validate::opt_line))]
+    #[schema(min_length = 1)]
+    #[serde(default)]
+    pub faction: Option<String>,
     #[garde(range(min = 1, max = 20))]
     #[schema(minimum = 1, maximum = 20)]
     #[serde(default = "one")]
@@ -148,6 +152,9 @@ pub struct CharacterInput {
     #[schema(min_length = 1)]
     #[serde(default)]
     pub location: Option<String>,
+    /// Whether AI tools must not change it.
+    #[serde(default)]
+    pub ai_lock: bool,
     #[garde(custom(validate::extensions))]
     #[serde(default)]
     #[schema(value_type = Object)]

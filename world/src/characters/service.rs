@@ -32,24 +32,18 @@ const FEATURES_MAX: usize = 200;
 ///
 /// # Errors
 /// `validation_failed` if the character has a feature of this name, `payload_too_large`; database errors.
-pub async fn grant_skill(tx: &TenantTx, mut character: character::Model, skill: &str, percentage: i32) -> Result<()> {
+pub async fn grant_skill(tx: &TenantTx, mut character: character::Model, skill: Feature) -> Result<()> {
     let features = &mut character.features.0;
-    if features.iter().any(|feature| feature.name.eq_ignore_ascii_case(skill)) {
+    if features.iter().any(|feature| feature.name.eq_ignore_ascii_case(&skill.name)) {
         let why = format!("{} already has a feature with this name.", character.name);
-        return Err(Error::invalid("/skill_id", "invalid_value", why));
+        return Err(Error::invalid("/name", "invalid_value", why));
     }
     if features.len() >= FEATURES_MAX {
         let why =
             format!("{} already has {FEATURES_MAX} features, the most that a character can have.", character.name);
-        return Err(Error::invalid("/skill_id", "invalid_value", why));
+        return Err(Error::invalid("/name", "invalid_value", why));
     }
-    features.push(Feature {
-        name: skill.to_owned(),
-        level: None,
-        chosen_option: None,
-        scaling_formula: None,
-        percentage: Some(percentage),
-    });
+    features.push(skill);
     sheet_fits(&character)?;
     sqlx::query("UPDATE character SET features = $3 WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())

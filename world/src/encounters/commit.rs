@@ -51,6 +51,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
             }
             (Some(m), _) if m.committed => "already_committed",
             (Some(_), None) => "not_found",
+            (Some(_), Some(record)) if cx.obeys_locks && record.is_locked => "locked",
             (Some(m), Some(record)) => {
                 let options = MergeOptions {
                     unchanged: record.version == m.version,

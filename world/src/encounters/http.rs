@@ -208,7 +208,7 @@ pub async fn commit_into_records(
 
 fn cx<'a>(tx: &'a TenantTx, campaign: &'a Ref, caller: &Caller) -> Cx<'a> {
     let place = Place { campaign, only: caller.campaign };
-    Cx { tx, place, turn: None, is_command: false, rows_max: caller.tenant.limits.rows_per_kind }
+    Cx { tx, place, turn: None, is_command: false, obeys_locks: false, rows_max: caller.tenant.limits.rows_per_kind }
 }
 
 fn gives_dice(caller: &Caller, dice: Option<&Vec<u32>>) -> Result<()> {

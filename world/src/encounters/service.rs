@@ -43,6 +43,8 @@ pub struct Cx<'a> {
     pub turn: Option<Uuid>,
     /// Whether a command does it.
     pub is_command: bool,
+    /// Whether an AI's tool does it, which must not change locked records.
+    pub obeys_locks: bool,
     /// The most rows of a kind that the tenant may have. The campaign's log counts, too.
     pub rows_max: u64,
 }

@@ -102,7 +102,7 @@ fn conceal(view: &mut Value, own: Option<&str>) {
 pub async fn seen_by(tx: &TenantTx, campaign: Uuid, id: Uuid, caller: &Caller) -> Result<Value> {
     let place = Place { campaign: &Ref::Id(campaign), only: caller.campaign };
     let (mut view, _) = service::get(
-        &Cx { tx, place, turn: None, is_command: false, rows_max: 0 },
+        &Cx { tx, place, turn: None, is_command: false, obeys_locks: false, rows_max: 0 },
         &id.to_string(),
         Verbosity::Standard,
     )

@@ -146,7 +146,7 @@ pub const TABLES: &[Table] = &[
     // Messages are first, because their sentences are looked for in all other tables.
     Table { name: "message", walk: Some(walk(BY_ID, Scope::Campaign).character(&["player_id"], Then::Delete)), columns: &[
         ("type", OURS), ("speaker", Json), ("content", Text), ("flavor", Text), ("roll", Json), ("author", OURS), ("whisper_to", IDS),
-        ("prompt_text", Text), ("extensions", Json), ("external_ref", Ref), ("told_as", Nothing("a role and an id")),
+        ("prompt_text", Text), ("event", Json), ("extensions", Json), ("external_ref", Ref), ("told_as", Nothing("a role and an id")),
     ] },
     Table { name: "turn", walk: Some(walk(BY_ID, Scope::Campaign).marked()
         .character(&["player_id", "entity_id"], Then::Wipe(&["action", "record", "error", "revert_conflicts", "revert_error"]))), columns: &[
@@ -165,7 +165,7 @@ pub const TABLES: &[Table] = &[
     // The character's own row is deleted last.
     Table { name: "character", walk: Some(walk(BY_ID, Scope::Campaign)
         .user(&["player_user"], Then::Wipe(&["player_user", "player_name"]))), columns: &[
-        ("slug", Slug), ("name", Text), ("player_name", Text), ("race", Text), ("profession", Text),
+        ("slug", Slug), ("name", Text), ("player_name", Text), ("race", Text), ("profession", Text), ("faction", Text),
         ("abilities", Nothing("six numbers")), ("size", OURS), ("skill_proficiencies", Json), ("saving_throw_proficiencies", Json),
         ("weapon_proficiencies", Json), ("features", Json), ("weapons", Json), ("armor", Json), ("shield", Json),
         ("spellcasting_ability", OURS), ("spells", Json), ("effects", Json), ("concentration", Json), ("hit_dice", Json),
@@ -176,7 +176,7 @@ pub const TABLES: &[Table] = &[
     Table { name: "npc", walk: Some(walk(BY_ID, Scope::Campaign)), columns: &[
         ("slug", Slug), ("name", Text), ("description", Text), ("personality_prompt", Text), ("race", Text), ("profession", Text),
         ("location", Text), ("faction", Text), ("owner_ids", IDS), ("available_tools", Json), ("stats", Json), ("conditions", Json),
-        ("effects", Json), ("disposition", Text), ("inventory", Json), ("extensions", Json), ("external_ref", Ref),
+        ("effects", Json), ("disposition", Text), ("behaviors", Json), ("inventory", Json), ("extensions", Json), ("external_ref", Ref),
         ("location_key", SEARCH), ("model", Nothing("an administrator's name for a model")), ("instructions", Text),
         ("post_history_instructions", Text), ("authors_note", Json), ("example_dialogue", Text), ("greetings", Json), ("scenario", Text),
         ("pending_instructions", Json),

@@ -8,11 +8,12 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 
-use super::document::{MemoryDocument, MessageDocument};
+use super::document::{BehaviorDocument, MemoryDocument, MessageDocument};
 use crate::{
     campaigns::CampaignInput, characters::CharacterInput, lore::LoreInput, npcs::NpcInput, owners::OwnerInput,
     scenes::SceneInput,
 };
+use entity::shapes::OwnerResource;
 
 /// A campaign as one document, with everything in its world. Rows are identified by slug. It contains no ids, keys,
 /// seeds or accounts.
@@ -33,7 +34,7 @@ pub struct CampaignDocument {
     characters: Vec<CharacterInput>,
     /// NPCs, by slug.
     #[schema(required = false)]
-    npcs: Vec<NpcInput>,
+    npcs: Vec<NpcDocument>,
     /// Scenes, by slug.
     #[schema(required = false)]
     scenes: Vec<SceneInput>,
@@ -48,6 +49,17 @@ pub struct CampaignDocument {
     messages: Vec<MessageDocument>,
 }
 
+/// An NPC in a campaign document.
+#[derive(ToSchema)]
+pub struct NpcDocument {
+    #[serde(flatten)]
+    #[schema(inline)]
+    npc: NpcInput,
+    /// How owners make it behave, the oldest first.
+    #[schema(required = false)]
+    behaviors: Vec<BehaviorDocument>,
+}
+
 /// An owner in a campaign document.
 #[derive(ToSchema)]
 pub struct OwnerDocument {
@@ -56,6 +68,9 @@ pub struct OwnerDocument {
     owner: OwnerInput,
     /// The influence that it can spend to act, when it was last updated.
     influence: Option<InfluenceDocument>,
+    /// What it has.
+    #[schema(required = false)]
+    resources: Vec<OwnerResource>,
 }
 
 /// An owner's influence, which it can spend to act.

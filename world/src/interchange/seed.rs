@@ -285,7 +285,6 @@ fn owner(document: Document, pointer: &str) -> Result<Document> {
         "available_tools",
         "reaction_threshold",
         "influence",
-        "resources",
         "greetings",
         "scenario",
         "example_dialogue",

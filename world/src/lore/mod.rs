@@ -3,7 +3,6 @@
 //! Secret entries are only for the game master and for those in `known_by`. For everybody else they do not exist.
 
 pub mod bulk;
-pub mod events;
 pub mod links;
 pub mod overview;
 

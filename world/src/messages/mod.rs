@@ -1,6 +1,7 @@
 //! Messages: what was said and rolled in a campaign, append-only. Whispers and blind rolls are visible only to the
 //! people they are for.
 
+pub mod event;
 pub mod prompt_text;
 pub mod service;
 

@@ -8,6 +8,7 @@ use entity::{
 use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
 use sqlx::types::Json;
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::{
@@ -49,8 +50,19 @@ pub struct NewMessage {
     pub window_start: Option<Uuid>,
     /// For a session's turn: the role of its AI ([`crate::playing::Playing::conversation_key`]).
     pub told_as: Option<String>,
+    /// For an event of the world: whose prompts tell it.
+    pub event: Option<EventMark>,
     pub extensions: Extensions,
     pub external_ref: Option<String>,
+}
+
+/// Until when prompts tell a message, and to whom.
+#[derive(Clone, Debug, Serialize)]
+pub struct EventMark {
+    #[serde(with = "time::serde::rfc3339")]
+    pub until: OffsetDateTime,
+    /// Keys of scopes, and ids.
+    pub audience: Vec<String>,
 }
 
 impl NewMessage {
@@ -89,6 +101,7 @@ impl NewMessage {
             tokens: 0,
             window_start: None,
             told_as: None,
+            event: None,
             extensions: Extensions::new(),
             external_ref: None,
         }

@@ -1,7 +1,10 @@
 //! How owners change NPCs: a new disposition, a new stat block, or new NPCs at a location. This module does not check
 //! whether they may.
 
-use entity::{npc, shapes::Stats};
+use entity::{
+    npc,
+    shapes::{NpcBehavior, Stats},
+};
 use serde_json::{Map, Value, json};
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -17,29 +20,35 @@ use edge::http::{
     resource::{self, plain_columns},
 };
 
-/// Changes an NPC's disposition. One statement.
+/// How many behaviors an NPC keeps, the newest ones.
+pub const BEHAVIORS_MAX: usize = 20;
+
+/// Makes an NPC, whose row is locked, behave in a way: towards everybody, or towards one player. One statement.
 ///
 /// # Errors
 /// Database errors.
-pub async fn set_disposition(tx: &TenantTx, npc: Uuid, disposition: &str) -> Result<()> {
-    sqlx::query("UPDATE npc SET disposition = $3 WHERE tenant_id = $1 AND id = $2")
+pub async fn add_behavior(tx: &TenantTx, npc: &npc::Model, behavior: &NpcBehavior) -> Result<()> {
+    let kept = npc.behaviors.0.len().saturating_sub(BEHAVIORS_MAX - 1);
+    let behaviors: Vec<_> = npc.behaviors.0.iter().skip(kept).chain([behavior]).collect();
+    sqlx::query("UPDATE npc SET behaviors = $3 WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())
-        .bind(npc)
-        .bind(disposition)
+        .bind(npc.id.0)
+        .bind(Json(behaviors))
         .execute(&mut *tx.connection().await)
         .await?;
     Ok(())
 }
 
-/// Replaces an NPC's stat block. One statement.
+/// Writes an NPC's stat block and disposition. One statement.
 ///
 /// # Errors
 /// Database errors.
-pub async fn set_stats(tx: &TenantTx, npc: Uuid, stats: &Stats) -> Result<()> {
-    sqlx::query("UPDATE npc SET stats = $3 WHERE tenant_id = $1 AND id = $2")
+pub async fn set_stats(tx: &TenantTx, npc: Uuid, stats: &Stats, disposition: &str) -> Result<()> {
+    sqlx::query("UPDATE npc SET stats = $3, disposition = $4 WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())
         .bind(npc)
         .bind(Json(stats))
+        .bind(disposition)
         .execute(&mut *tx.connection().await)
         .await?;
     Ok(())

@@ -79,10 +79,19 @@ pub struct NpcInput {
     #[garde(length(max = 500))]
     #[serde(default)]
     pub inventory: Vec<Value>,
-    #[garde(range(min = 0, max = 1_000_000))]
+    /// The sum of scores at which it reacts to a player. Null or 0: at none.
+    #[garde(inner(range(min = 0, max = 1_000_000)))]
     #[schema(minimum = 0, maximum = 1_000_000)]
-    #[serde(default = "actors::threshold")]
-    pub reaction_threshold: i32,
+    #[serde(default)]
+    pub reaction_threshold: Option<i32>,
+    /// The score of a single action to which it reacts at once, even during the cooldown. Null: none.
+    #[garde(inner(range(min = 0, max = 1_000_000)))]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    #[serde(default)]
+    pub immediate_threshold: Option<i32>,
+    /// Whether AI tools must not change it.
+    #[serde(default)]
+    pub ai_lock: bool,
     /// Slug of the model profile that this NPC uses. If null, the campaign's choice for the task applies.
     #[garde(custom(validate::opt_slug))]
     #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9_-]*$")]
@@ -150,11 +159,15 @@ impl Resource for Npcs {
     const IS_ACTOR: bool = true;
     const LISTS_TOOLS: bool = true;
     const NAMES_ACTORS: Option<(&'static str, &'static [&'static str])> = Some(("owner_ids", &["owner"]));
+    const READ_ONLY: &'static [&'static str] = &["behaviors"];
     const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &[
         "personality_prompt",
         "available_tools",
         "stats",
+        "behaviors",
         "reaction_threshold",
+        "immediate_threshold",
+        "ai_lock",
         "model",
         "owner_ids",
         "instructions",

@@ -1,17 +1,20 @@
 //! An owner acts only inside its domain: the NPCs that list it in `owner_ids`, the location, race, profession or
-//! faction that it watches over, and players who are at its location or have its race or profession. Names are compared
+//! faction that it watches over, and players who are at its location or have its race, profession or faction. Names are compared
 //! like the names of lore scopes.
 //!
 //! Every tool with which an owner changes something else asks this module. Memories need no check: an owner remembers
 //! for itself, and tells only the NPCs that list it.
 
 use entity::{
-    character, npc,
+    character,
+    lore::Scope,
+    npc,
     owner::{self, Aspect},
 };
 use sea_orm::{EntityTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
 use uuid::Uuid;
 
+use crate::actors;
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::http::resource::{Ref, col, scope_key};
@@ -38,7 +41,7 @@ impl Domain {
     /// Finds an NPC of the domain by id or slug. Its row stays locked. One statement.
     ///
     /// # Errors
-    /// `validation_failed` at `pointer` for an unknown name, `outside_domain`.
+    /// `validation_failed` at `pointer` for an unknown name, `not_in_domain`.
     pub async fn npc(&self, tx: &TenantTx, name: &str, pointer: &str) -> Result<npc::Model> {
         let npc = find_npc(tx, self.owner.campaign_id.0, name)
             .await?
@@ -47,10 +50,19 @@ impl Domain {
         Ok(npc)
     }
 
+    /// [`Domain::npc`], to be changed.
+    ///
+    /// # Errors
+    /// Those of [`Domain::npc`], and `locked`.
+    pub async fn npc_to_change(&self, tx: &TenantTx, name: &str, pointer: &str) -> Result<npc::Model> {
+        let npc = self.npc(tx, name, pointer).await?;
+        if npc.ai_lock { Err(actors::locked(&npc.name)) } else { Ok(npc) }
+    }
+
     /// Checks that an NPC is in the domain.
     ///
     /// # Errors
-    /// `outside_domain`.
+    /// `not_in_domain`.
     pub fn holds(&self, npc: &npc::Model) -> Result<()> {
         if npc.owner_ids.contains(&self.owner.id.0) {
             return Ok(());
@@ -61,7 +73,7 @@ impl Domain {
     /// Finds a player character of the domain by id or slug. Its row stays locked. One statement.
     ///
     /// # Errors
-    /// `validation_failed` at `pointer` for an unknown name, `outside_domain`.
+    /// `validation_failed` at `pointer` for an unknown name, `not_in_domain`.
     pub async fn player(&self, tx: &TenantTx, name: &str, pointer: &str) -> Result<character::Model> {
         let player = find_player(tx, self.owner.campaign_id.0, name).await?.ok_or_else(|| {
             Error::invalid(pointer, "unknown_reference", "There is no such character in this campaign.")
@@ -70,18 +82,16 @@ impl Domain {
         Ok(player)
     }
 
-    /// Checks that a player character is at the location that the owner watches over, or has the race or profession.
+    /// Checks that a player character is at the location that the owner watches over, or has the race, profession or faction.
     ///
     /// # Errors
-    /// `outside_domain`.
+    /// `not_in_domain`.
     pub fn reaches(&self, player: &character::Model) -> Result<()> {
         let (what, own) = match self.owner.monitored_aspect {
             Aspect::Location => ("at your location", player.location.as_deref().unwrap_or_default()),
             Aspect::Race => ("of your race", player.race.as_str()),
             Aspect::Profession => ("of your profession", player.profession.as_str()),
-            Aspect::Faction => {
-                return Err(outside("An owner of a faction acts only on its NPCs, not on players.".to_owned()));
-            }
+            Aspect::Faction => ("of your faction", player.faction.as_deref().unwrap_or_default()),
         };
         if !own.trim().is_empty() && scope_key(own) == self.owner.associated_key {
             return Ok(());
@@ -89,11 +99,21 @@ impl Domain {
         Err(outside(format!("{} is not {what}, {}.", player.name, self.owner.associated_id)))
     }
 
+    /// The keys of those whom an event concerns: at a place, or in the whole domain. The owner is always one of them.
+    #[must_use]
+    pub fn audience(&self, place: Option<&str>) -> Vec<String> {
+        let (scope, key) = match place {
+            Some(place) => (Scope::Zone, scope_key(place)),
+            None => (self.owner.monitored_aspect.scope(), self.owner.associated_key.clone()),
+        };
+        vec![format!("{}:{key}", scope.as_str()), self.owner.id.0.to_string()]
+    }
+
     /// Checks that a location is in the domain. It must be the location that the owner watches over. If the owner
     /// watches over something else, it must be the location of one of its NPCs, which takes one statement.
     ///
     /// # Errors
-    /// `outside_domain`.
+    /// `not_in_domain`.
     pub async fn covers(&self, tx: &TenantTx, place: &str) -> Result<()> {
         let key = scope_key(place);
         if self.owner.monitored_aspect == Aspect::Location {
@@ -152,5 +172,5 @@ fn named(name: &str) -> sea_orm::sea_query::Expr {
 }
 
 fn outside(why: String) -> Error {
-    Error::new(Code::OutsideDomain, why)
+    Error::new(Code::NotInDomain, why)
 }

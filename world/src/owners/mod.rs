@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::{actors, guidance};
 use base::{
     clock,
-    error::{Error, Result},
+    error::{Code, Error, Result},
 };
 use db::tenancy::TenantTx;
 use edge::http::{
@@ -68,7 +68,12 @@ pub struct OwnerView {
     pub monitored_aspect: Aspect,
     pub associated_id: String,
     pub available_tools: Vec<ToolRef>,
-    pub reaction_threshold: i32,
+    /// The sum of scores at which it reacts to a player. Null or 0: at none.
+    pub reaction_threshold: Option<i32>,
+    /// The score of a single action to which it reacts at once, even during the cooldown. Null: none.
+    pub immediate_threshold: Option<i32>,
+    /// Whether AI tools must not change it.
+    pub ai_lock: bool,
     /// Slug of the model profile that this owner uses. If null, the campaign's choice for the task applies.
     pub model: Option<String>,
     /// What the author tells the model about this owner. The model follows it as far as the server's own rules allow.
@@ -85,6 +90,7 @@ pub struct OwnerView {
     /// Instructions that a file brought and that nobody has accepted yet.
     pub pending_instructions: Option<PendingInstructions>,
     pub influence: Influence,
+    /// What the owner has, such as grain. Its tool `modify_resource` changes it, and prompts of the owner and its NPCs show it.
     pub resources: Vec<OwnerResource>,
     #[schema(value_type = Object)]
     pub extensions: Extensions,
@@ -115,6 +121,8 @@ impl From<owner::Model> for OwnerView {
             associated_id: m.associated_id,
             available_tools: m.available_tools.0,
             reaction_threshold: m.reaction_threshold,
+            immediate_threshold: m.immediate_threshold,
+            ai_lock: m.ai_lock,
             model: m.model,
             instructions: m.instructions,
             post_history_instructions: m.post_history_instructions,
@@ -160,10 +168,19 @@ pub struct OwnerInput {
     #[garde(custom(actors::tool_refs))]
     #[serde(default)]
     pub available_tools: Vec<ToolRef>,
-    #[garde(range(min = 0, max = 1_000_000))]
+    /// The sum of scores at which it reacts to a player. Null or 0: at none.
+    #[garde(inner(range(min = 0, max = 1_000_000)))]
     #[schema(minimum = 0, maximum = 1_000_000)]
-    #[serde(default = "actors::threshold")]
-    pub reaction_threshold: i32,
+    #[serde(default)]
+    pub reaction_threshold: Option<i32>,
+    /// The score of a single action to which it reacts at once, even during the cooldown. Null: none.
+    #[garde(inner(range(min = 0, max = 1_000_000)))]
+    #[schema(minimum = 0, maximum = 1_000_000)]
+    #[serde(default)]
+    pub immediate_threshold: Option<i32>,
+    /// Whether AI tools must not change it.
+    #[serde(default)]
+    pub ai_lock: bool,
     /// Slug of the model profile that this owner uses. If null, the campaign's choice for the task applies.
     #[garde(custom(validate::opt_slug))]
     #[schema(min_length = 1, max_length = 63, pattern = "^[a-z0-9][a-z0-9_-]*$")]
@@ -199,10 +216,6 @@ pub struct OwnerInput {
     #[garde(custom(influence_fits))]
     #[serde(default)]
     pub influence: Influence,
-    /// What the owner and its NPCs have, such as grain. Their prompts show it.
-    #[garde(custom(resources_fit))]
-    #[serde(default)]
-    pub resources: Vec<OwnerResource>,
     #[garde(custom(validate::extensions))]
     #[serde(default)]
     #[schema(value_type = Object)]
@@ -227,42 +240,67 @@ const RESOURCES_MAX: usize = 50;
 /// The largest amount of a resource.
 const AMOUNT_MAX: f64 = 1_000_000_000.0;
 
-fn resources_fit(resources: &[OwnerResource], cx: &()) -> garde::Result {
+/// Checks resources that a file brought.
+///
+/// # Errors
+/// Says what does not fit.
+pub fn resources_fit(resources: &[OwnerResource]) -> garde::Result {
     if resources.len() > RESOURCES_MAX {
         return Err(garde::Error::new(format!("must have at most {RESOURCES_MAX} resources")));
     }
     let mut keys = std::collections::HashSet::new();
     for resource in resources {
-        validate::line(&resource.name, cx)?;
-        if !keys.insert(resource::scope_key(&resource.name)) {
-            return Err(garde::Error::new("must name each resource once"));
+        validate::line(&resource.name, &())?;
+        validate::opt_line(&resource.location, &())?;
+        if !keys.insert(key_of(&resource.name, resource.location.as_deref())) {
+            return Err(garde::Error::new("must name each resource of a location once"));
         }
-        let max = resource.max.unwrap_or(AMOUNT_MAX);
-        if !(0.0..=AMOUNT_MAX).contains(&max) || !(0.0..=max).contains(&resource.amount) {
-            return Err(garde::Error::new(format!(
-                "amounts must be from 0 to `max`, and `max` must be at most {AMOUNT_MAX}"
-            )));
+        if !(0.0..=AMOUNT_MAX).contains(&resource.amount) {
+            return Err(garde::Error::new(format!("amounts must be from 0 to {AMOUNT_MAX}")));
         }
     }
     Ok(())
 }
 
-/// Changes the amount of a resource and returns the new amount, which is never less than 0 or more than the maximum.
-/// One statement.
+/// What tells resources apart: the name and the location.
+fn key_of(name: &str, location: Option<&str>) -> (String, Option<String>) {
+    (resource::scope_key(name), location.map(resource::scope_key))
+}
+
+/// Changes how much an owner, whose row is locked, has of something at a location. What it does not have yet begins with 0. Returns the
+/// new amount. One statement.
 ///
 /// # Errors
-/// `validation_failed` at `/resource_id` for an unknown resource; database errors.
-pub async fn change_resource(tx: &TenantTx, owner: &owner::Model, name: &str, by: f64) -> Result<OwnerResource> {
+/// `not_enough` if less than 0 would be left; `validation_failed` for too much of it, or for too many resources; database errors.
+pub async fn change_resource(
+    tx: &TenantTx,
+    owner: &owner::Model,
+    (name, location): (&str, Option<&str>),
+    by: f64,
+) -> Result<OwnerResource> {
     let mut resources = owner.resources.0.clone();
-    let key = resource::scope_key(name);
-    let Some(found) = resources.iter_mut().find(|resource| resource::scope_key(&resource.name) == key) else {
-        let names: Vec<&str> = owner.resources.0.iter().map(|resource| resource.name.as_str()).collect();
-        let known =
-            if names.is_empty() { "You have none.".to_owned() } else { format!("You have: {}.", names.join(", ")) };
-        return Err(Error::invalid("/resource_id", "unknown_reference", format!("There is no such resource. {known}")));
-    };
-    found.amount = (found.amount + by).clamp(0.0, found.max.unwrap_or(AMOUNT_MAX).max(0.0));
-    let changed = found.clone();
+    let key = key_of(name, location);
+    let has = resources.iter().position(|own| key_of(&own.name, own.location.as_deref()) == key);
+    let new = || OwnerResource { name: name.to_owned(), amount: 0.0, location: location.map(ToOwned::to_owned) };
+    let mut changed = has.and_then(|at| resources.get(at).cloned()).unwrap_or_else(new);
+    let now = changed.amount + by;
+    if now < 0.0 {
+        let why = format!("You have only {} of {}.", changed.amount, changed.name);
+        return Err(Error::new(Code::NotEnough, why));
+    }
+    if now > AMOUNT_MAX {
+        let why = format!("You would have {now}; the most is {AMOUNT_MAX}.");
+        return Err(Error::invalid("/change", "invalid_value", why));
+    }
+    changed.amount = now;
+    if has.is_none() && resources.len() >= RESOURCES_MAX {
+        let why = format!("You have {RESOURCES_MAX} resources already, the most that an owner can have.");
+        return Err(Error::invalid("/name", "invalid_value", why));
+    }
+    match has.and_then(|at| resources.get_mut(at)) {
+        Some(own) => own.clone_from(&changed),
+        None => resources.push(changed.clone()),
+    }
     sqlx::query("UPDATE owner SET resources = $3 WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())
         .bind(owner.id.0)
@@ -291,10 +329,13 @@ impl Resource for Owners {
     const TABLE: &'static str = "owner";
     const IS_ACTOR: bool = true;
     const LISTS_TOOLS: bool = true;
+    const READ_ONLY: &'static [&'static str] = &["resources"];
     const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &[
         "personality_prompt",
         "available_tools",
         "reaction_threshold",
+        "immediate_threshold",
+        "ai_lock",
         "model",
         "instructions",
         "post_history_instructions",

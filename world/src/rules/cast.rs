@@ -17,6 +17,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::sheet;
+use crate::actors;
 use base::{
     error::{Error, Result},
     fold,
@@ -165,11 +166,14 @@ struct Member {
     now: Creature,
     /// Whether to raise its version even if nothing else changes.
     marked: bool,
+    is_locked: bool,
 }
 
 /// A record, with the version at which it was read.
 pub struct Record<'a> {
     pub version: i64,
+    /// Whether AI tools must not change it.
+    pub is_locked: bool,
     pub now: &'a mut Creature,
 }
 
@@ -208,22 +212,22 @@ impl Cast {
             who.iter().filter(|w| matches!(w, Who::Npc(_)) == npcs).map(|w| w.id()).collect()
         };
         let mut members = Vec::with_capacity(who.len());
-        let mut add = |who, version, creature: Creature| {
-            members.push(Member { who, version, now: creature.clone(), before: creature, marked: false })
+        let mut add = |who, version, is_locked, creature: Creature| {
+            members.push(Member { who, version, now: creature.clone(), before: creature, marked: false, is_locked });
         };
         let (characters, npcs) = (ids(false), ids(true));
         if !characters.is_empty() {
             let select = character::Entity::find().filter(place(characters)).order_by_asc(col("id"));
             let select = if lock { select.lock_exclusive() } else { select };
             for row in select.all(tx).await? {
-                add(Who::Character(row.id.0), row.version, sheet::of_character(row));
+                add(Who::Character(row.id.0), row.version, row.ai_lock, sheet::of_character(row));
             }
         }
         if !npcs.is_empty() {
             let select = npc::Entity::find().filter(place(npcs)).order_by_asc(col("id"));
             let select = if lock { select.lock_exclusive() } else { select };
             for row in select.all(tx).await? {
-                add(Who::Npc(row.id.0), row.version, sheet::of_npc(row));
+                add(Who::Npc(row.id.0), row.version, row.ai_lock, sheet::of_npc(row));
             }
         }
         Ok(Self { members, ended: Vec::new() })
@@ -235,14 +239,25 @@ impl Cast {
         let member = |who: &Who| {
             let Who::Participant(at) = *who else { return None };
             let creature = Creature::clone(&fight.participants().get(at)?.creature);
-            Some(Member { who: *who, version: 0, now: creature.clone(), before: creature, marked: false })
+            Some(Member {
+                who: *who,
+                version: 0,
+                now: creature.clone(),
+                before: creature,
+                marked: false,
+                is_locked: false,
+            })
         };
         Self { members: who.iter().filter_map(member).collect(), ended: Vec::new() }
     }
 
     /// A record, for direct changes; `None` if it no longer exists.
     pub fn record(&mut self, who: Who) -> Option<Record<'_>> {
-        self.members.iter_mut().find(|m| m.who == who).map(|m| Record { version: m.version, now: &mut m.now })
+        self.members.iter_mut().find(|m| m.who == who).map(|m| Record {
+            version: m.version,
+            is_locked: m.is_locked,
+            now: &mut m.now,
+        })
     }
 
     /// Writes this record in any case, so that its version rises.
@@ -284,6 +299,17 @@ impl Cast {
             member.now.conditions.retain(|c| !from_spell(&c.name, c.source.as_deref()));
         }
         self.ended.push((sources, puts));
+    }
+
+    /// Checks that no locked record changes.
+    ///
+    /// # Errors
+    /// `locked`.
+    pub fn obey_locks(&self) -> Result<()> {
+        match self.members.iter().find(|m| m.is_locked && (m.marked || m.before != m.now)) {
+            Some(locked) => Err(actors::locked(&locked.before.name)),
+            None => Ok(()),
+        }
     }
 
     /// Writes the changes: one statement for each row, and one per table for each spell that ended.

@@ -104,6 +104,7 @@ pub async fn rest(
             preview: input.preview,
             harm: true,
             spares_damage: false,
+            obeys_locks: false,
         };
         let run = |cast: &Cast, dice: &mut dyn rules::dice::Dice| Ok(take_rest(cast.creature(who)?, &args, dice));
         Reply::ok(&service::resolve(&how, cast, run).await?)

@@ -31,6 +31,8 @@ pub struct How<'a> {
     pub harm: bool,
     /// Whether given dice may include damage dice that a miss or a save makes unnecessary.
     pub spares_damage: bool,
+    /// Whether an AI's tool resolves it, which must not change locked records.
+    pub obeys_locks: bool,
 }
 
 /// Runs a resolver over a cast and writes the changes.
@@ -52,6 +54,9 @@ pub async fn resolve(
     let applied: Vec<bool> = withheld.into_iter().map(|w| !w && !how.preview).collect();
     if applied.contains(&true) {
         cast.change(outcome.effects.iter().zip(&applied).filter(|(_, applied)| **applied).map(|(change, _)| change));
+        if how.obeys_locks {
+            cast.obey_locks()?;
+        }
         cast.write(how.tx, how.campaign).await?;
     }
     build_answer(how, &outcome, &applied, &dice)

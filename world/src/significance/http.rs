@@ -147,24 +147,6 @@ pub async fn get_reaction(app: web::Data<Edge>, caller: Caller, path: web::Path<
     Reply::ok(&standing::reaction(&tx, campaign, standing::reaction_id(&path.1)?).await?)
 }
 
-/// Ends a reaction that is queued or has failed too often.
-#[utoipa::path(post, path = "/v1/campaigns/{c}/reactions/{x}/end",
-    tag = "significance", operation_id = "end_reaction",
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = uuid::Uuid, Path, description = "Id")),
-    responses((status = 200, body = ReactionView), (status = "default", body = Problem)))]
-pub async fn end_reaction(
-    app: web::Data<Edge>,
-    caller: Caller,
-    path: web::Path<(String, String)>,
-    body: Body<NoBody>,
-) -> Result<Reply> {
-    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
-        Reply::ok(&standing::end(tx, campaign, standing::reaction_id(&path.1)?).await?)
-    })
-    .await
-}
-
 /// Queues a reaction again that failed too often or was ended.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/reactions/{x}/retry",
     tag = "significance", operation_id = "retry_reaction",

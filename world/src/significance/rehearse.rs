@@ -57,8 +57,9 @@ pub struct Concerned {
     /// The score before and after the action.
     pub before: f64,
     pub after: f64,
-    /// The score at which the entity reacts.
-    pub threshold: i32,
+    /// The score at which the entity reacts. Null if it reacts to no sum.
+    #[schema(required = true)]
+    pub threshold: Option<i32>,
     /// Whether the entity would react.
     pub reacts: bool,
     /// Why the entity would or would not react, as a sentence.
@@ -94,41 +95,45 @@ pub async fn rehearse(tx: &TenantTx, caller: &Caller, campaign: &str, input: &Re
         let at = |error: Error| error.below(&format!("/actions/{i}"));
         validate::check(report).map_err(at)?;
         let Resolved { settings, action, .. } = resolve_for(tx, caller, campaign, report).await.map_err(at)?;
-        let immediate = settings.immediate_threshold();
         let mut concerned = Vec::new();
         let found = concerned_by(tx, &action).await?;
         if input.from_present {
             let new =
-                found.iter().map(|(entity, ..)| entity.id).filter(|id| !tallies.contains_key(&(*id, action.player_id)));
+                found.iter().map(|one| one.entity.id).filter(|id| !tallies.contains_key(&(*id, action.player_id)));
             tallies.extend(present(tx, new.collect(), action.player_id).await?);
         }
-        for (entity, reason, threshold) in found {
-            let tally = tallies.entry((entity.id, action.player_id)).or_default();
-            concerned.push(step(tally, &action, (entity, reason, threshold), immediate, settings.cooldown_seconds()));
+        for one in found {
+            let tally = tallies.entry((one.entity.id, action.player_id)).or_default();
+            concerned.push(step(tally, &action, one, settings.cooldown_seconds()));
         }
         actions.push(RehearsedAction { kind: action.kind, score: action.score, concerned });
     }
     Ok(Rehearsal { actions })
 }
 
+/// Somebody whom an action concerns.
+struct Found {
+    entity: NamedEntity,
+    reason: String,
+    threshold: Option<i32>,
+    immediate: Option<i32>,
+}
+
 /// One action for one entity.
-fn step(
-    tally: &mut Tally,
-    action: &Action,
-    (entity, reason, threshold): (NamedEntity, String, i32),
-    immediate: Option<f64>,
-    cooldown_seconds: u32,
-) -> Concerned {
+fn step(tally: &mut Tally, action: &Action, found: Found, cooldown_seconds: u32) -> Concerned {
+    let Found { entity, reason, threshold, immediate } = found;
+    let threshold = threshold.filter(|threshold| *threshold > 0);
     let before = tally.score;
     // The database keeps three decimals.
     let after = ((before + action.score) * 1000.0).round() / 1000.0;
-    let at_once = tally.at_once || immediate.is_some_and(|immediate| action.score >= immediate);
-    let is_high = threshold > 0 && after >= f64::from(threshold);
-    let reacts = (is_high || at_once) && !tally.rests;
-    let why = match (is_high, at_once) {
-        (true, _) => format!("{after} reaches the threshold {threshold}"),
-        (false, true) => "One action reaches the immediate threshold".to_owned(),
-        (false, false) => format!("{after} is less than the threshold {threshold}"),
+    let at_once = tally.at_once || immediate.is_some_and(|immediate| action.score >= f64::from(immediate));
+    let is_high = threshold.is_some_and(|threshold| after >= f64::from(threshold));
+    let reacts = at_once || (is_high && !tally.rests);
+    let why = match (at_once, threshold) {
+        (true, _) => "One action reaches the immediate threshold".to_owned(),
+        (false, Some(threshold)) if is_high => format!("{after} reaches the threshold {threshold}"),
+        (false, Some(threshold)) => format!("{after} is less than the threshold {threshold}"),
+        (false, None) => "It has no threshold for sums".to_owned(),
     };
     let explanation = match (reacts, is_high || at_once) {
         (false, true) => {
@@ -144,7 +149,7 @@ fn step(
     Concerned { entity, reason, before, after, threshold, reacts, explanation }
 }
 
-async fn concerned_by(tx: &TenantTx, action: &Action) -> Result<Vec<(NamedEntity, String, i32)>> {
+async fn concerned_by(tx: &TenantTx, action: &Action) -> Result<Vec<Found>> {
     let rows = sqlx::query("SELECT * FROM concerned_by($1, $2, $3)")
         .bind(tx.tenant())
         .bind(Json(action))
@@ -159,7 +164,12 @@ async fn concerned_by(tx: &TenantTx, action: &Action) -> Result<Vec<(NamedEntity
                 slug: Some(row.read("slug")?),
                 name: Some(row.read("name")?),
             };
-            Ok((entity, row.read("reason")?, row.read("threshold")?))
+            Ok(Found {
+                entity,
+                reason: row.read("reason")?,
+                threshold: row.read("threshold")?,
+                immediate: row.read("immediate")?,
+            })
         })
         .collect()
 }

@@ -214,15 +214,12 @@ pub struct Action {
     #[serde(rename = "type")]
     pub kind: String,
     pub score: f64,
-    immediate_threshold: Option<f64>,
     pub targets: Vec<Target>,
     target_ids: Vec<Uuid>,
     pub location: Option<String>,
     pub location_key: Option<String>,
     spellings: Vec<String>,
-    race_key: Option<String>,
-    profession_key: Option<String>,
-    factions: BTreeSet<String>,
+    touches: BTreeSet<Touched>,
     text: Option<String>,
     source: &'static str,
     concerned_max: i32,
@@ -232,6 +229,37 @@ pub struct Action {
     pub except: Vec<Uuid>,
     #[serde(flatten)]
     pub rules: ReactionRules,
+}
+
+/// What an action touches, so that it concerns the owners who watch over it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Touched {
+    aspect: &'static str,
+    key: String,
+}
+
+impl Touched {
+    fn of(aspect: &'static str, name: Option<&str>) -> Option<Self> {
+        let key = scope_key(name.filter(|name| !name.trim().is_empty())?);
+        Some(Self { aspect, key })
+    }
+}
+
+/// What the character or a target is, and where the target is.
+#[derive(Debug, Deserialize)]
+struct Subject {
+    location: Option<String>,
+    race: Option<String>,
+    profession: Option<String>,
+    faction: Option<String>,
+}
+
+impl Subject {
+    fn touched(&self) -> impl Iterator<Item = Touched> {
+        let Self { location, race, profession, faction } = self;
+        let named = [("location", location), ("race", race), ("profession", profession), ("faction", faction)];
+        named.into_iter().filter_map(|(aspect, name)| Touched::of(aspect, name.as_deref()))
+    }
 }
 
 /// How to queue reactions, in the form that the database function `queue_reaction` takes.
@@ -382,22 +410,21 @@ async fn resolve(tx: &TenantTx, campaign: &str, report: &ActionReport, source: S
     let location = report.location.clone().or(own_location);
     let location_key = key(location.clone());
     let without_key: Vec<String> = row.read("without_key")?;
-    let factions: Vec<String> = row.read("factions")?;
+    let subjects: Vec<Subject> = row.read_json("subjects")?;
+    let place = Touched::of("location", location.as_deref());
+    let touches = place.into_iter().chain(subjects.iter().flat_map(Subject::touched)).collect();
     let action = Action {
         id: Uuid::now_v7(),
         campaign_id: campaign,
         player_id: player,
         kind: report.kind.clone(),
         score,
-        immediate_threshold: settings.immediate_threshold(),
         target_ids: targets.iter().map(|target| target.id).collect(),
         targets,
         spellings: without_key.into_iter().filter(|name| Some(scope_key(name)) == location_key).collect(),
         location,
         location_key,
-        race_key: key(row.read("race")?),
-        profession_key: key(row.read("profession")?),
-        factions: factions.iter().map(|name| scope_key(name)).collect(),
+        touches,
         text: report.text.clone().filter(|text| !text.trim().is_empty()),
         source: source.as_str(),
         concerned_max: CONCERNED_MAX,

@@ -26,8 +26,6 @@ pub const DEFAULTS: &[(&str, f64)] = &[
 
 /// The largest score of one action.
 pub const SCORE_MAX: f64 = 1000.0;
-/// The largest threshold.
-pub const THRESHOLD_MAX: f64 = 1_000_000.0;
 /// The most types of actions that a campaign may define.
 pub const TYPES_MAX: usize = 200;
 
@@ -40,7 +38,6 @@ const PER_DAY: u32 = 1000;
 #[serde(default)]
 pub struct Significance {
     significance_scores: Option<BTreeMap<String, Option<f64>>>,
-    immediate_threshold: Option<f64>,
     reaction_cooldown_seconds: Option<u32>,
     reactions_per_day_max: Option<u32>,
     reply_expiry_seconds: Option<u32>,
@@ -90,7 +87,6 @@ impl Significance {
         }
         Self {
             significance_scores: read(member("significance_scores")),
-            immediate_threshold: read(member("immediate_threshold")),
             reaction_cooldown_seconds: read(member("reaction_cooldown_seconds")),
             reactions_per_day_max: read(member("reactions_per_day_max")),
             reply_expiry_seconds: read(member("reply_expiry_seconds")),
@@ -114,12 +110,6 @@ impl Significance {
         let own = self.significance_scores.iter().flatten();
         all.extend(own.filter_map(|(name, score)| score.map(|score| (name.clone(), score))));
         all
-    }
-
-    /// The score at which a single action is enough for a reaction, whatever the threshold.
-    #[must_use]
-    pub fn immediate_threshold(&self) -> Option<f64> {
-        self.immediate_threshold
     }
 
     /// For how long an entity does not react to the same player again.

@@ -49,7 +49,7 @@ pub struct Standing {
     pub player: NamedPlayer,
     /// The sum of the scores since the last reaction.
     pub score: f64,
-    /// The score at which the entity reacts. Null if the entity was deleted.
+    /// The score at which the entity reacts. Null if it reacts to no sum, or was deleted.
     #[schema(required = true)]
     pub threshold: Option<i32>,
     /// The number of actions in the score.
@@ -197,6 +197,12 @@ fn player_of(row: &PgRow) -> Result<NamedPlayer> {
 }
 
 impl ReactionView {
+    /// The turn of a reaction that runs.
+    #[must_use]
+    pub fn running(&self) -> Option<Uuid> {
+        (self.status == ReactionStatus::Running).then_some(self.turn_id)
+    }
+
     fn of(row: &PgRow) -> Result<Self> {
         Ok(Self {
             id: row.read("id")?,
@@ -349,12 +355,32 @@ pub async fn reactions_in(
     Ok(page.finish(views, page.has_more(&rows), |reaction| (reaction.id, None)))
 }
 
-/// Ends a waiting or dead reaction. Its turn is then over.
+/// Ends a reaction. One that waits gives its score back, and its turn is over. One that runs is asked to stop, and is cancelled soon. One
+/// that is dead is cancelled.
 ///
 /// # Errors
-/// `not_found`; `conflict` if the reaction is running or has ended.
+/// `not_found`; `conflict` if the reaction has ended.
 pub async fn end(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<ReactionView> {
-    change(tx, campaign, id, &[ReactionStatus::Waiting, ReactionStatus::Dead], ReactionStatus::Cancelled).await?;
+    use ReactionStatus::{Cancelled, Dead, Running, Waiting};
+    let was = change(tx, campaign, id, &[Waiting, Running, Dead], Cancelled).await?;
+    if was == Waiting {
+        sqlx::query("SELECT restore_score($1, $2)")
+            .bind(tx.tenant())
+            .bind(id)
+            .execute(&mut *tx.connection().await)
+            .await?;
+    }
+    if was == Running {
+        sqlx::query(
+            "UPDATE turn t SET cancel_requested = true FROM reaction r WHERE r.tenant_id = $1 AND r.id = $2 AND t.tenant_id = $1 \
+             AND t.id = r.turn_id AND t.status IN ('queued', 'running')",
+        )
+        .bind(tx.tenant())
+        .bind(id)
+        .execute(&mut *tx.connection().await)
+        .await?;
+        return reaction(tx, campaign, id).await;
+    }
     sqlx::query(
         "WITH over AS (UPDATE turn t SET status = 'cancelled', finished_at = now() FROM reaction r WHERE r.tenant_id = $1 AND r.id = $2 \
              AND t.tenant_id = $1 AND t.id = r.turn_id AND t.status = 'queued' RETURNING t.id) \
@@ -370,17 +396,30 @@ pub async fn end(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<ReactionView
 /// Queues a dead or cancelled reaction again.
 ///
 /// # Errors
-/// `not_found`; `gone` if its NPC or owner was deleted; `conflict` if it waits, runs or is done.
+/// `not_found`; `gone` if its NPC or owner was deleted; `conflict` if it waits, runs or is done, or has given its score back.
 pub async fn retry(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<ReactionView> {
-    if reaction(tx, campaign, id).await?.entity.slug.is_none() {
+    let now = reaction(tx, campaign, id).await?;
+    if now.entity.slug.is_none() {
         return Err(Error::new(Code::Gone, "The NPC or owner that would react was deleted."));
+    }
+    if now.status == ReactionStatus::Cancelled && now.actions == 0 {
+        let why =
+            "The reaction was ended before it ran, and its actions count again. The next one leads to a new reaction.";
+        return Err(Error::new(Code::Conflict, why));
     }
     change(tx, campaign, id, &[ReactionStatus::Dead, ReactionStatus::Cancelled], ReactionStatus::Waiting).await?;
     sqlx::query("SELECT pg_notify('tavernkeep_reactions', '')").execute(&mut *tx.connection().await).await?;
     reaction(tx, campaign, id).await
 }
 
-async fn change(tx: &TenantTx, campaign: Uuid, id: Uuid, from: &[ReactionStatus], to: ReactionStatus) -> Result<()> {
+/// Gives a reaction another status, unless it runs: then its server does. Returns the status before.
+async fn change(
+    tx: &TenantTx,
+    campaign: Uuid,
+    id: Uuid,
+    from: &[ReactionStatus],
+    to: ReactionStatus,
+) -> Result<ReactionStatus> {
     let state: Option<String> =
         sqlx::query("SELECT state FROM reaction WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE")
             .bind(tx.tenant())
@@ -396,6 +435,9 @@ async fn change(tx: &TenantTx, campaign: Uuid, id: Uuid, from: &[ReactionStatus]
         let message = format!("The reaction is {}. This is possible only if it is {from}.", status.as_str());
         return Err(Error::new(Code::Conflict, message));
     }
+    if status == ReactionStatus::Running {
+        return Ok(status);
+    }
     sqlx::query(
         "UPDATE reaction SET state = $3, tries = 0, error = CASE WHEN $3 = 'queued' THEN NULL ELSE error END, due_at = now(), \
            finished_at = CASE WHEN $3 = 'cancelled' THEN now() END WHERE tenant_id = $1 AND id = $2",
@@ -405,7 +447,7 @@ async fn change(tx: &TenantTx, campaign: Uuid, id: Uuid, from: &[ReactionStatus]
     .bind(to.stored())
     .execute(&mut *tx.connection().await)
     .await?;
-    Ok(())
+    Ok(status)
 }
 
 /// The id of a reaction in a path. Reactions have no slugs.

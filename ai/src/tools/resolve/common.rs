@@ -235,6 +235,7 @@ impl Call<'_> {
             preview: self.preview,
             harm: harm == Harm::Always || self.apply,
             spares_damage,
+            obeys_locks: !self.cx.is_command,
         }
     }
 

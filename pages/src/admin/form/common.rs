@@ -22,6 +22,9 @@ pub const EXTENSIONS: Field = Field::new("/extensions", "Extensions", Kind::Json
 pub const OTHER_PROGRAMS: Group =
     Group { title: "For other programs", is_folded: true, fields: &[EXTERNAL_REF, EXTENSIONS] };
 
+/// Keeps AI tools away from a row.
+pub const AI_LOCK: Field = Field::new("/ai_lock", "Locked", Kind::Tick).hint("The AI's tools cannot change it.");
+
 /// What an author tells the model about an NPC or owner.
 pub const GUIDANCE: Group = Group {
     title: "Instructions, greetings and examples",

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-pub use common::{EXTENSIONS, EXTERNAL_REF, GUIDANCE, OTHER_PROGRAMS, SIZES};
+pub use common::{AI_LOCK, EXTENSIONS, EXTERNAL_REF, GUIDANCE, OTHER_PROGRAMS, SIZES};
 pub use view::FormView;
 
 use super::{submitted::Submitted, words};

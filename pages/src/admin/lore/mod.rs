@@ -13,10 +13,7 @@ use super::{
     form::{EXTENSIONS, EXTERNAL_REF, Field, Group, Kind},
     world_row::World,
 };
-use ai::prompt::{
-    LoreReason,
-    scope::{self, LoreScope},
-};
+use ai::prompt::{LoreReason, scope::LoreScope};
 use base::error::Result;
 use db::tenancy::TenantTx;
 use world::{actors, lore::LoreEntries};
@@ -49,7 +46,7 @@ pub fn grouped(number: i64) -> String {
 /// The label of a scope.
 #[must_use]
 pub fn scope_name(scope: table::Scope) -> &'static str {
-    let word = scope::name_of(scope);
+    let word = scope.as_str();
     SCOPES.iter().find(|(value, _)| *value == word).map_or(word, |(_, name)| *name)
 }
 

@@ -109,8 +109,9 @@ impl Row {
             problem: reaction.error.as_ref().map(problem).unwrap_or_default(),
             when: when.map_or_else(|| until(reaction.due_at, base::clock::now()), moment),
             turn: at.url(&format!("turns/{}", reaction.turn_id)),
-            end: path("end").filter(|_| is(&[Waiting, Dead])),
-            retry: path("retry").filter(|_| is(&[Dead, Cancelled])),
+            end: path("end").filter(|_| is(&[Waiting, Running, Dead])),
+            // One that gave its score back has nothing to answer.
+            retry: path("retry").filter(|_| is(&[Dead]) || (is(&[Cancelled]) && reaction.actions > 0)),
         }
     }
 
@@ -205,7 +206,7 @@ async fn some(at: &InCampaign, tx: &TenantTx, query: &str, states: &[ReactionSta
     Ok((rows, found.next_cursor.is_some()))
 }
 
-/// POST that ends a waiting or dead reaction.
+/// POST that ends a reaction that waits, runs or is dead.
 ///
 /// # Errors
 /// `not_found`.
@@ -226,11 +227,16 @@ pub async fn retry(at: InCampaign) -> Result<HttpResponse> {
 async fn changed(at: &InCampaign, is_retry: bool, done: &str) -> Result<HttpResponse> {
     let (campaign, id) = (at.campaign.id.0, standing::reaction_id(at.path("x"))?);
     let work = tenancy::write(&at.app.pool, at.caller.actor(), async |tx| match is_retry {
-        true => standing::retry(tx, campaign, id).await.map(drop),
-        false => standing::end(tx, campaign, id).await.map(drop),
+        true => standing::retry(tx, campaign, id).await,
+        false => standing::end(tx, campaign, id).await,
     });
     let message = match work.await {
-        Ok(()) => done.to_owned(),
+        Ok(reaction) => {
+            if let Some(turn) = reaction.running() {
+                at.app.running.cancel(turn);
+            }
+            done.to_owned()
+        }
         Err(error) if matches!(error.code, Code::Conflict | Code::Gone) => error.detail.to_string(),
         Err(error) => return Err(error),
     };

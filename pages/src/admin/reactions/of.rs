@@ -141,7 +141,7 @@ pub async fn page<W: World>(at: InCampaign) -> Result<HttpResponse> {
         rehearsal: at.url("rehearsal"),
         threshold: row.view.get("reaction_threshold").map(super::words::display_text).unwrap_or_default(),
         cooldown: settings.cooldown_seconds(),
-        immediate: settings.immediate_threshold().map(number),
+        immediate: row.view.get("immediate_threshold").and_then(Value::as_f64).map(number),
         influence: influence(&row),
         scores: standings.items.iter().map(|standing| Score::new(&at, standing)).collect(),
         ways: Ways::of(&at, standings.next_cursor.as_deref()),

@@ -10,7 +10,7 @@ use sqlx::AssertSqlSafe;
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
-use super::{FORMAT, HolderDocument, MemoryDocument, MessageDocument, ROWS_MAX, VERSION};
+use super::{BehaviorDocument, FORMAT, HolderDocument, MemoryDocument, MessageDocument, ROWS_MAX, VERSION};
 use crate::{
     campaigns::Campaigns,
     characters::Characters,
@@ -258,7 +258,7 @@ impl Pieces for Export {
                     None => self.turn_to(Part::Npcs(String::new())),
                 }
             }
-            Part::Npcs(after) => match self.page::<Npcs>(&mut out, "npcs", &after, members::<Npcs>).await? {
+            Part::Npcs(after) => match self.page::<Npcs>(&mut out, "npcs", &after, npc_members).await? {
                 Some(last) => self.part = Part::Npcs(last),
                 None => self.turn_to(Part::Scenes(String::new())),
             },
@@ -323,11 +323,22 @@ async fn refuse_too_large(tx: &TenantTx, campaign: Uuid) -> Result<()> {
 /// export.
 fn owner_members(model: owner::Model, names: &Names) -> Result<Members> {
     let (current, at) = (model.influence_current, model.influence_at);
+    let resources = json!(model.resources);
     let mut members = members::<Owners>(model, names)?;
+    members.insert("resources".to_owned(), resources);
     if let Some(Value::Object(influence)) = members.get_mut("influence") {
         influence.insert("current".to_owned(), json!(current));
         influence.insert("at".to_owned(), at.format(&Rfc3339).map_err(Error::internal)?.into());
     }
+    Ok(members)
+}
+
+/// An NPC with its behaviors, which name players by slug.
+fn npc_members(model: entity::npc::Model, names: &Names) -> Result<Members> {
+    let behaviors = model.behaviors.0.iter().filter_map(|behavior| BehaviorDocument::told(behavior, names));
+    let behaviors: Vec<_> = behaviors.collect();
+    let mut members = members::<Npcs>(model, names)?;
+    members.insert("behaviors".to_owned(), json!(behaviors));
     Ok(members)
 }
 

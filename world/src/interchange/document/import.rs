@@ -4,7 +4,7 @@
 use std::{collections::HashSet, fmt, marker::PhantomData};
 
 use actix_web::web;
-use entity::owner;
+use entity::{npc, owner, shapes::OwnerResource};
 use serde::{
     Deserialize, Deserializer,
     de::{Error as _, SeqAccess, Visitor},
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 use time::format_description::well_known::Rfc3339;
 use uuid::Uuid;
 
-use super::{FORMAT, ROWS_MAX, VERSION, apart::read_apart, talk};
+use super::{BehaviorDocument, FORMAT, ROWS_MAX, VERSION, apart::read_apart, talk};
 use crate::{
     campaigns::{Campaigns, fork},
     characters::Characters,
@@ -26,8 +26,8 @@ use crate::{
         text::string,
     },
     lore::LoreEntries,
-    npcs::Npcs,
-    owners::Owners,
+    npcs::{Npcs, changes::BEHAVIORS_MAX},
+    owners::{Owners, resources_fit},
     scenes::Scenes,
 };
 use base::{
@@ -39,7 +39,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        bounds, misfit,
+        bounds, misfit, read,
         resource::{self, Place, Ref, Resource},
         validate,
     },
@@ -172,10 +172,9 @@ pub async fn import(
     let mut report = Report::new("tavernkeep", dry_run);
     let campaign = campaign(tx, caller, &document.campaign, slug, &mut report).await?;
     let place = Place { tx, campaign, caller };
-    let influence = |model: &owner::Model| raw_influence(model);
-    kind::<Owners>(&place, "/owners", &document.owners, with_influence, influence, &mut report).await?;
+    kind::<Owners>(&place, "/owners", &document.owners, owner_row, stored_of_owner, &mut report).await?;
     kind::<Characters>(&place, "/characters", &document.characters, plainly, |_| Map::new(), &mut report).await?;
-    kind::<Npcs>(&place, "/npcs", &document.npcs, plainly, |_| Map::new(), &mut report).await?;
+    kind::<Npcs>(&place, "/npcs", &document.npcs, npc_row, stored_of_npc, &mut report).await?;
     kind::<Scenes>(&place, "/scenes", &document.scenes, plainly, |_| Map::new(), &mut report).await?;
     kind::<LoreEntries>(&place, "/lore", &document.lore, plainly, |_| Map::new(), &mut report).await?;
     if !document.memories.is_empty() || !document.messages.is_empty() {
@@ -314,7 +313,8 @@ where
 {
     let mut seen = HashSet::new();
     for (number, chunk) in list.chunks(CHUNK).enumerate() {
-        let rows = read_apart(chunk, at, number * CHUNK, move |text, pointer| row(text, pointer, fit)).await?;
+        let mut rows = read_apart(chunk, at, number * CHUNK, move |text, pointer| row(text, pointer, fit)).await?;
+        name_players(place, &mut rows).await?;
         for row in &rows {
             if !row.slug().is_some_and(|slug| seen.insert(slug.to_owned())) {
                 return Err(rows::twice(&row.pointer));
@@ -331,8 +331,15 @@ fn plainly(row: &mut Row) -> Result<()> {
     Ok(())
 }
 
-/// Moves the time out of an owner's influence, because it is a column but not a member of the input.
-fn with_influence(row: &mut Row) -> Result<()> {
+/// An owner's row: the time of its influence and its resources are columns but not members of the input.
+fn owner_row(row: &mut Row) -> Result<()> {
+    row.beside_first.insert("resources".to_owned(), json!([]));
+    if let Some(resources) = row.members.remove("resources") {
+        let at = format!("{}/resources", row.pointer);
+        let resources: Vec<OwnerResource> = read::typed(resources).map_err(|e| e.below(&at))?;
+        resources_fit(&resources).map_err(|why| Error::invalid(&at, "invalid_value", why.to_string()))?;
+        row.beside.insert("resources".to_owned(), json!(resources));
+    }
     let Some(Value::Object(influence)) = row.members.get_mut("influence") else { return Ok(()) };
     let Some(at) = influence.remove("at") else { return Ok(()) };
     let at = at.as_str().and_then(base::clock::parse_stored).ok_or_else(|| {
@@ -343,11 +350,48 @@ fn with_influence(row: &mut Row) -> Result<()> {
     Ok(())
 }
 
-fn raw_influence(model: &owner::Model) -> Map<String, Value> {
-    let mut raw = Map::new();
-    raw.insert("influence_current".to_owned(), json!(model.influence_current));
+fn stored_of_owner(model: &owner::Model) -> Map<String, Value> {
+    let mut stored = Map::new();
+    stored.insert("influence_current".to_owned(), json!(model.influence_current));
+    stored.insert("resources".to_owned(), json!(model.resources));
     if let Ok(at) = model.influence_at.format(&Rfc3339) {
-        raw.insert("influence_at".to_owned(), at.into());
+        stored.insert("influence_at".to_owned(), at.into());
     }
-    raw
+    stored
+}
+
+/// An NPC's row: its behaviors are a column but not a member of the input. [`name_players`] completes them.
+fn npc_row(row: &mut Row) -> Result<()> {
+    row.beside_first.insert("behaviors".to_owned(), json!([]));
+    if let Some(behaviors) = row.members.remove("behaviors") {
+        row.beside.insert("behaviors".to_owned(), behaviors);
+    }
+    Ok(())
+}
+
+fn stored_of_npc(model: &npc::Model) -> Map<String, Value> {
+    Map::from_iter([("behaviors".to_owned(), json!(model.behaviors))])
+}
+
+/// Reads the behaviors of rows, and puts ids in place of the players' slugs.
+async fn name_players(place: &Place<'_>, rows: &mut [Row]) -> Result<()> {
+    let mut names = None;
+    for row in rows {
+        let Some(behaviors) = row.beside.get_mut("behaviors") else { continue };
+        let at = format!("{}/behaviors", row.pointer);
+        let told: Vec<BehaviorDocument> = read::typed(std::mem::take(behaviors)).map_err(|e| e.below(&at))?;
+        if told.len() > BEHAVIORS_MAX {
+            return Err(Error::invalid(&at, "too_long", format!("must have at most {BEHAVIORS_MAX} behaviors")));
+        }
+        let mut known = Vec::with_capacity(told.len());
+        for (n, behavior) in told.into_iter().enumerate() {
+            let names = match &mut names {
+                Some(names) => names,
+                none => none.insert(Names::load(place).await?),
+            };
+            known.push(behavior.known(names).map_err(|e| e.below(&format!("{at}/{n}")))?);
+        }
+        *behaviors = json!(known);
+    }
+    Ok(())
 }

@@ -6,11 +6,13 @@
 //! importing it and exporting it again gives the same document.
 
 mod apart;
+mod behavior;
 pub mod export;
 mod ids;
 pub mod import;
 mod talk;
 
+pub use behavior::BehaviorDocument;
 use entity::{
     memory::{Holder, Source},
     message::{Author, Type},

@@ -81,6 +81,7 @@ impl Writer<'_> {
         }
         let label = label_of::<R>(&row.members);
         let mut columns = R::columns_of_known(self.place, checked::<R>(row.members)?).await?;
+        columns.extend(row.beside_first);
         columns.extend(row.beside);
         let id = Uuid::now_v7();
         columns.insert("id".to_owned(), json!(id));
@@ -102,17 +103,19 @@ impl Writer<'_> {
             guidance::draft(&mut row.members, Some(shown));
         }
         let before: R::Input = read::typed(Value::Object(shown.clone()))?;
-        let after = checked::<R>(met(shown.clone(), row.members, row.onto))?;
+        let after_input = checked::<R>(met(shown.clone(), row.members, row.onto))?;
         let label = label_of::<R>(shown);
         let same = Plan { id: *id, columns: Map::new(), action: "unchanged", slug, label, changes: Vec::new() };
-        let mut changes = changed_names(&resource::plain_columns(&before)?, &resource::plain_columns(&after)?);
+        let mut changes = changed_names(&resource::plain_columns(&before)?, &resource::plain_columns(&after_input)?);
         // Rows with equal members are stored equally. Nothing needs to be resolved or counted for them.
         if row.beside.is_empty() && changes.is_empty() {
             return Ok(same);
         }
         let mut before = R::columns_of_known(self.place, before).await?;
         before.extend(raw(model));
-        let mut after = R::columns_of_known(self.place, after).await?;
+        // What the file does not set stays.
+        let mut after = raw(model);
+        after.extend(R::columns_of_known(self.place, after_input).await?);
         let timed: Vec<String> = row.beside.keys().cloned().collect();
         after.extend(row.beside);
         // Columns for times are set anew at each write. They are a difference only if the file sets them.

@@ -39,6 +39,8 @@ pub struct Row {
     pub onto: Onto,
     /// Columns that are not members of the input.
     pub beside: Map<String, Value>,
+    /// Columns for a new row that the file does not set.
+    pub beside_first: Map<String, Value>,
     /// The position in the file.
     pub pointer: String,
 }
@@ -53,6 +55,7 @@ impl Row {
             identity: RowIdentity::BySlug(String::new()),
             onto: Onto::Replace,
             beside: Map::new(),
+            beside_first: Map::new(),
             pointer,
         }
     }
