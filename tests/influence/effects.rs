@@ -96,10 +96,17 @@ async fn an_npc_behaves_as_its_owner_says_towards_all_or_towards_one() {
     }
     let kept = behaviors().await;
     assert_eq!((kept.as_array().unwrap().len(), &kept[0]["text"]), (20, &json!("Whistles 4.")), "{kept}");
+    // Those towards a player go with the player.
+    let mut to_mallory = behave("Spits.");
+    to_mallory.1["player_id"] = json!("player_mallory");
+    assert_eq!(outcomes(&turn(&world, &[to_mallory]).await), done(1));
+    assert!(behaviors().await.to_string().contains("Spits."));
+    world.delete("/characters/player_mallory").await.expect(204);
+    assert!(!behaviors().await.to_string().contains("Spits."));
     // An exported world has them, by slug, and an imported one keeps them.
     let file = world.get("/export").await.expect(200).body;
     let npc = file["npcs"].as_array().unwrap().iter().find(|npc| npc["slug"] == "innkeeper_bob").unwrap().clone();
-    assert_eq!(npc["behaviors"].as_array().unwrap().len(), 20, "{npc}");
+    assert_eq!(npc["behaviors"].as_array().unwrap().len(), 19, "{npc}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -319,6 +326,17 @@ async fn an_undo_takes_back_a_part_of_a_resource() {
     assert_eq!(has().await, json!([{ "name": "grain", "amount": 42.0 }]));
     undo(&world, &turns[0]).await;
     assert_eq!(has().await, json!([{ "name": "grain", "amount": 2.0 }]));
+    // What is used up is gone, and comes back with an undo, whatever else came meanwhile.
+    let all = turn(&world, &[change(-2.0)]).await;
+    assert_eq!(has().await, json!([]));
+    let silver = turn(&world, &[("modify_resource", json!({ "name": "silver", "change": 0.3 }))]).await;
+    for by in [-0.1, -0.1] {
+        turn(&world, &[("modify_resource", json!({ "name": "silver", "change": by }))]).await;
+    }
+    undo(&world, &all).await;
+    let both = json!([{ "name": "silver", "amount": 0.1 }, { "name": "grain", "amount": 2.0 }]);
+    assert_eq!(has().await, both, "{}", silver.text);
+    turn(&world, &[("modify_resource", json!({ "name": "silver", "change": -0.1 }))]).await;
     // A document of the world keeps it.
     let file = world.get("/export").await.expect(200).body;
     assert_eq!(file["owners"][0]["resources"], json!([{ "name": "grain", "amount": 2.0 }]));

@@ -29,7 +29,13 @@ async fn commands_report_themselves_if_the_campaign_says_so() {
     command(&world, "move", json!({ "location": "town square" })).await;
     assert_eq!(score(&world).await, 0.0);
     settings(&world, json!({ "report_actions": { "commands": true, "moves": true, "table_events": true } })).await;
-    command(&world, "move", json!({ "location": "town square" })).await;
+    command(&world, "move", json!({ "location": "TOWN-SQUARE" })).await;
+    assert_eq!(score(&world).await, 0.0, "she is there already");
+    command(&world, "move", json!({ "location": "harbour" })).await;
+    assert_eq!(score(&world).await, 0.0, "it concerns those at the harbour");
+    world.patch("/characters/player_alice", json!({ "location": "Town Square", "hp": 1 })).await.expect(200);
+    assert_eq!(score(&world).await, 1.0, "it does not matter who moves her");
+    world.patch("/characters/player_alice", json!({ "hp": 2 })).await.expect(200);
     assert_eq!(score(&world).await, 1.0);
     command(&world, "roll", json!({ "expr": "1d20" })).await;
     assert_eq!(score(&world).await, 1.0, "dice alone are no action");

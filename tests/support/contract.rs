@@ -109,10 +109,11 @@ pub fn check_event(path: &str, name: &str, data: &Value) -> Result<(), String> {
         ["get", "post"].into_iter().find_map(streams).ok_or_else(|| format!("{path}: no stream is described"))?;
     let of = contract.api.pointer(&place).and_then(|schema| schema["$ref"].as_str()).unwrap_or_default();
     // Where the events of a stream are of several kinds, the schema tells them apart by their names.
-    let (is_named, told) = match of.rsplit('/').next().unwrap_or_default() {
-        "JournalChange" => (name == "change", data.clone()),
-        "Reply" => (name == "reply", data.clone()),
-        _ => (true, json!({ "event": name, "data": data })),
+    let (is_named, place, told) = match of.rsplit('/').next().unwrap_or_default() {
+        "JournalChange" if name == "reply" => (true, "/components/schemas/ReplyAnnounced".to_owned(), data.clone()),
+        "JournalChange" => (name == "change", place, data.clone()),
+        "ReplyAnnounced" => (name == "reply", place, data.clone()),
+        _ => (true, place, json!({ "event": name, "data": data })),
     };
     if !is_named {
         return Err(format!("{path}: an event of {of} has the name {name}"));

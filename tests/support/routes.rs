@@ -209,11 +209,13 @@ async fn reacted(client: &Client<'_>, world: &World<'_>, canary: &str) -> (Strin
     client.server.model.set_script(Script::always(Reply::text(canary)));
     let there = json!({ "location": "town_square" });
     world.patch("/characters/player_alice", there).await.expect(200);
+    world.patch("/npcs/innkeeper_bob", json!({ "reaction_threshold": 10 })).await.expect(200);
     let act = json!({ "player_id": "player_alice", "type": "attack", "targets": ["innkeeper_bob"], "text": canary });
     world.post("/actions", act).await.expect(202);
+    world.post("/pray", json!({ "player_id": "player_alice", "message": canary })).await.expect(202);
     super::until("the reactions", async || world.get("/reactions?status=done").await.expect(200).items().len() == 2)
         .await;
-    // The owner is heard everywhere.
+    // The answer to a prayer is heard everywhere.
     let replies = world.get("/players/player_alice/replies").await.expect(200);
     let of_owner = replies.items().iter().find(|reply| reply["entity"]["type"] == "owner").unwrap();
     let reply = of_owner["id"].as_str().unwrap().to_owned();

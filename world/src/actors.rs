@@ -190,8 +190,7 @@ pub async fn may_be_forgotten(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Res
 const REFERENCES_NAMED_MAX: i64 = 100;
 
 /// Checks a list of tools: its length and the form of the names. A list that is written over the API may name only
-/// tools that exist (`Above::check_tools`). A list in a file may name others, because a later version of the server may
-/// have them.
+/// tools that exist (`Above::check_tools`). Of a list in a file, others are left out.
 pub fn tool_refs(tools: &[ToolRef], _: &()) -> garde::Result {
     if tools.len() > 100 {
         return Err(garde::Error::new("must have at most 100 tools"));

@@ -46,7 +46,7 @@ impl AtOnce for Move {
             );
             return Err(Error::new(Code::EncounterNotEnded, message));
         }
-        let version = characters::service::move_to(cx.tx().await?, cx.player, &location.0).await?;
+        let version = characters::moves::move_to(cx.tx().await?, cx.campaign, cx.player, &location.0).await?;
         let result = json!({ "character_id": cx.player, "location": location.0, "version": version });
         Ok(CommandOutcome::public(cx, Type::System, result, format!("{} goes to {}", cx.name, location.0)))
     }

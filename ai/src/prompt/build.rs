@@ -36,6 +36,7 @@ use llm::ReplyMode;
 use world::{
     campaigns::{prompt_section::Section, prompt_template::Layout},
     messages::event::{self, Event},
+    owners::domain::at_place,
 };
 
 /// What is reserved for a player's action and the decision of the rules.
@@ -325,9 +326,9 @@ impl<'a> Builder<'a> {
         }
         let Cast { entity: own, player, .. } = &*sources.cast;
         // Somebody without a place is where the player is.
-        let place = own.place.is_empty().then(|| LoreScope::zone(Some(&player.location))).flatten();
-        let concerned = own.scopes.iter().chain(&place).map(LoreScope::name);
-        let audience: Vec<String> = concerned.chain([entity.to_string()]).collect();
+        let place = if own.place.is_empty() { &player.location } else { &own.place };
+        let scopes = own.scopes.iter().map(LoreScope::name);
+        let audience: Vec<String> = scopes.chain([at_place(place), entity.to_string()]).collect();
         event::told_to(self.tx, campaign, &audience).await
     }
 

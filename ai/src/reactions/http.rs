@@ -30,7 +30,7 @@ use world::significance::{
 
 /// Prays as a player's character.
 ///
-/// All owners of the character's location, race and profession answer, each in a turn of its own in the background. For everybody else
+/// All owners of the character's location, race, profession and faction answer, each in a turn of its own in the background. For everybody else
 /// whom it concerns, a prayer counts as the action `pray`.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/pray",
     tag = "significance", operation_id = "send_prayer", request_body = Prayer,

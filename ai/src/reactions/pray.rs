@@ -1,4 +1,4 @@
-//! Prayers: all owners of the player's location, race and profession answer, each by itself.
+//! Prayers: all owners of the player's location, race, profession and faction answer, each by itself.
 
 use garde::Validate;
 use serde::Deserialize;
@@ -37,7 +37,7 @@ pub struct Prayer {
 ///
 /// # Errors
 /// `not_found` for the campaign, `validation_failed` for the player, `quota_exceeded` if the campaign may have no more reactions
-/// today.
+/// within a week.
 pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Prayer) -> Result<Triggered> {
     let report = ActionReport {
         player_id: prayer.player_id.clone(),
@@ -81,7 +81,7 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
         let turn_id: Uuid = queued.read::<Option<Uuid>>("turn_id")?.ok_or_else(|| {
             Error::new(
                 Code::QuotaExceeded,
-                "The reactions of today are used up: of this campaign (`reactions_per_day_max`) or of its tenant (`reactions_per_day`).",
+                "The reactions of today and of the next seven days are used up: of this campaign (`reactions_per_day_max`) or of its tenant (`reactions_per_day`).",
             )
         })?;
         let entity = ReactingEntity { kind: "owner".to_owned(), id: owner, slug };

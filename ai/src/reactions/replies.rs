@@ -24,8 +24,8 @@ use edge::{
 };
 use world::significance::standing::NamedEntity;
 
-/// The most replies that one call looks at.
-const ROWS_MAX: i64 = 100;
+/// How many replies are read at a time.
+const ROWS_MAX: usize = 100;
 
 /// What an NPC or owner says to a player in a reaction.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -225,32 +225,41 @@ pub async fn audible_to_anybody(app: &Ai, caller: &Caller, campaign: Uuid) -> Re
     pending(app, caller, campaign, None).await.map(|(heard, _)| heard)
 }
 
-/// The pending replies of a player, or of all: those that can be heard now, and the others. One statement.
+/// The pending replies of a player, or of all: those that can be heard now, and the others. One statement for each hundred.
 async fn pending(
     app: &Ai,
     caller: &Caller,
     campaign: Uuid,
     player: Option<Uuid>,
 ) -> Result<(Vec<ReplyView>, Vec<Waiting>)> {
+    let (mut heard, mut unheard) = (Vec::new(), Vec::new());
+    let mut after = Uuid::nil();
+    let sql = format!(
+        "{SELECT} AND r.campaign_id = $2 AND ($3::uuid IS NULL OR r.player_id = $3) AND r.state = 'pending' AND r.id > $4 \
+         ORDER BY r.id LIMIT $5"
+    );
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
-        "{SELECT} AND r.campaign_id = $2 AND ($3::uuid IS NULL OR r.player_id = $3) AND r.state = 'pending' ORDER BY r.id LIMIT $4"
-    )))
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(player)
-    .bind(ROWS_MAX)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
-    let (mut heard, mut unheard) = (Vec::with_capacity(rows.len()), Vec::new());
-    for (waiting, location) in stored::each(&rows, Waiting::of) {
-        if waiting.is_heard(location.as_deref()) {
-            heard.push(waiting.view);
-        } else {
-            unheard.push(waiting);
+    loop {
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql.clone()))
+            .bind(tx.tenant())
+            .bind(campaign)
+            .bind(player)
+            .bind(after)
+            .bind(i64::try_from(ROWS_MAX).unwrap_or(100))
+            .fetch_all(&mut *tx.connection().await)
+            .await?;
+        for (waiting, location) in stored::each(&rows, Waiting::of) {
+            if waiting.is_heard(location.as_deref()) {
+                heard.push(waiting.view);
+            } else {
+                unheard.push(waiting);
+            }
+        }
+        match rows.last() {
+            Some(last) if rows.len() == ROWS_MAX => after = last.read("id")?,
+            _ => return Ok((heard, unheard)),
         }
     }
-    Ok((heard, unheard))
 }
 
 /// One reply, if its player can hear it now.

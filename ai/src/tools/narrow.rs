@@ -152,6 +152,8 @@ fn keywords_of(base: &Value, given: &Value, pointer: &str, errors: &mut Vec<Fiel
     };
     for (keyword, value) in given.iter().filter(|(keyword, _)| *keyword != "default") {
         match keyword_fits(base, keyword, value) {
+            // One value is narrower than any list of values.
+            Ok(()) if keyword == "enum" && given.contains_key("const") => {}
             Ok(()) if keyword == "const" => {
                 kept.insert("enum".to_owned(), json!([value]));
             }

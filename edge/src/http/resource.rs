@@ -183,6 +183,19 @@ pub trait Resource: Sized + 'static {
         &[]
     }
 
+    /// What [`Self::changed`] compares with the row as it is then.
+    fn watched(_: &Self::Model) -> Option<String> {
+        None
+    }
+
+    /// What follows from a client's change of a row, in its transaction.
+    ///
+    /// # Errors
+    /// Database errors.
+    fn changed(_: &Place<'_>, _before: Option<String>, _: &Self::Model) -> impl Future<Output = Result<()>> {
+        async { Ok(()) }
+    }
+
     /// Fixes an older content of a row before it is restored: rows that it refers to may be gone.
     fn before_restore(_: &Place<'_>, _: &mut Map<String, Value>) -> impl Future<Output = Result<()>> {
         async { Ok(()) }

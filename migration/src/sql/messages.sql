@@ -53,7 +53,7 @@ CREATE TABLE message (
     tokens int NOT NULL DEFAULT 0,
     window_start uuid,
     told_as text,
-    -- Of an event of the world: until when prompts tell it, and for whom: {"until": "…", "audience": ["location:town_square"]}.
+    -- Of an event of the world: until when prompts tell it, and for whom: {"until": "…", "audience": ["zone:town_square", "<the owner's id>"]}.
     event jsonb,
     created_at timestamptz NOT NULL DEFAULT now(),
     version bigint NOT NULL DEFAULT 1,

@@ -566,7 +566,13 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    UPDATE significance SET score = least(score + its.score, 1000000000), actions = actions + its.actions, cooldown_until = NULL
+    UPDATE significance SET score = least(score + its.score, 1000000000), actions = actions + its.actions, cooldown_until = NULL,
+        at_once = at_once OR EXISTS (
+            SELECT FROM action_concern k JOIN player_action a ON a.tenant_id = its_tenant AND a.id = k.action_id
+            JOIN (SELECT n.immediate_threshold FROM npc n WHERE n.tenant_id = its_tenant AND n.id = its.entity_id
+                  UNION ALL SELECT o.immediate_threshold FROM owner o WHERE o.tenant_id = its_tenant AND o.id = its.entity_id) e
+              ON a.score >= e.immediate_threshold
+            WHERE k.tenant_id = its_tenant AND k.reaction_id = its_reaction)
     WHERE tenant_id = its_tenant AND entity_id = its.entity_id AND player_id = its.player_id;
     UPDATE action_concern SET reaction_id = NULL WHERE tenant_id = its_tenant AND reaction_id = its_reaction;
     UPDATE reaction SET score = 0, actions = 0 WHERE tenant_id = its_tenant AND id = its_reaction;

@@ -7,14 +7,19 @@ CREATE FUNCTION behaviors_without(present jsonb, before jsonb, after jsonb) RETU
     WHERE b NOT IN (SELECT a FROM jsonb_array_elements(after) AS a EXCEPT SELECT o FROM jsonb_array_elements(before) AS o)
 $$;
 
--- The resources of an owner without what a change added to them, or with what it took. What it brought is gone if nothing is left.
+-- The resources of an owner without what a change added to them, or with what it took. What is used up is gone; what a change used up comes
+-- back.
 CREATE FUNCTION resources_without(present jsonb, before jsonb, after jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
-    SELECT coalesce(jsonb_agg(r || jsonb_build_object('amount', m.amount) ORDER BY n) FILTER (WHERE m.amount > 0 OR m.is_old), '[]')
-    FROM jsonb_array_elements(present) WITH ORDINALITY AS p (r, n)
+    WITH known AS (
+        SELECT r, n FROM jsonb_array_elements(present) WITH ORDINALITY AS p (r, n)
+        UNION ALL
+        SELECT o || '{"amount": 0}', 1000 + n FROM jsonb_array_elements(before) WITH ORDINALITY AS e (o, n)
+        WHERE NOT EXISTS (SELECT FROM jsonb_array_elements(present || after) AS p WHERE p - 'amount' = o - 'amount'))
+    SELECT coalesce(jsonb_agg(r || jsonb_build_object('amount', m.amount) ORDER BY n) FILTER (WHERE m.amount > 0), '[]')
+    FROM known
     LEFT JOIN jsonb_array_elements(after) AS a ON a - 'amount' = r - 'amount'
     LEFT JOIN jsonb_array_elements(before) AS b ON b - 'amount' = r - 'amount'
-    CROSS JOIN LATERAL (SELECT a IS NULL OR b IS NOT NULL AS is_old, greatest(0, (r ->> 'amount')::double precision
-        - coalesce((a ->> 'amount')::double precision, 0) + coalesce((b ->> 'amount')::double precision, 0)) AS amount) m
+    CROSS JOIN LATERAL (SELECT (r ->> 'amount')::numeric - coalesce((a ->> 'amount')::numeric, 0) + coalesce((b ->> 'amount')::numeric, 0) AS amount) m
 $$;
 
 -- What reverting one entry of the journal would do to a row as it is now: what it is to hold (`wanted`: of an update the columns that go

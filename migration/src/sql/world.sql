@@ -227,6 +227,15 @@ BEGIN
 END $$;
 
 -- Keeps `npc_owner` equal to `npc.owner_ids`.
+CREATE FUNCTION forget_behaviors() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE npc n SET behaviors = (SELECT coalesce(jsonb_agg(b ORDER BY nth), '[]') FROM jsonb_array_elements(n.behaviors) WITH ORDINALITY AS e (b, nth)
+                                  WHERE b ->> 'player_id' IS DISTINCT FROM OLD.id::text)
+    WHERE n.tenant_id = OLD.tenant_id AND n.campaign_id = OLD.campaign_id
+      AND n.behaviors @> jsonb_build_array(jsonb_build_object('player_id', OLD.id));
+    RETURN NULL;
+END $$;
+
 CREATE FUNCTION keep_npc_owner() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'UPDATE' THEN
@@ -311,6 +320,8 @@ CREATE TRIGGER c_heads AFTER INSERT OR DELETE OR UPDATE ON character FOR EACH RO
     'pack', 'id', 'inventory');
 CREATE TRIGGER d_slug AFTER INSERT OR DELETE OR UPDATE OF slug ON character FOR EACH ROW
     EXECUTE FUNCTION keep_actor_slug();
+CREATE TRIGGER f_behaviors AFTER DELETE ON character FOR EACH ROW
+    EXECUTE FUNCTION forget_behaviors();
 CREATE TRIGGER c_heads AFTER INSERT OR DELETE OR UPDATE ON npc FOR EACH ROW
     EXECUTE FUNCTION bump_heads(
     'entity', 'id', 'slug,name,description,personality_prompt,race,profession,location,faction,owner_ids,available_tools,model,instructions,post_history_instructions,authors_note,example_dialogue,scenario,greetings,behaviors',

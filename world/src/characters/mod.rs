@@ -1,5 +1,6 @@
 //! Player characters: a sheet for the 5e rules, and who plays it. A whole sheet has at most 16 KiB of JSON.
 
+pub mod moves;
 pub mod service;
 
 use std::collections::BTreeMap;
@@ -276,6 +277,15 @@ impl Resource for Characters {
     fn derived(before: &Value, changes: &Value) -> &'static [&'static str] {
         let follows = before["armor_class"] == armor_class_worn(before) && changes.get("armor_class").is_none();
         if follows { &["armor_class"] } else { &[] }
+    }
+
+    fn watched(character: &character::Model) -> Option<String> {
+        character.location.clone()
+    }
+
+    async fn changed(place: &Place<'_>, before: Option<String>, now: &character::Model) -> Result<()> {
+        let places = (before.as_deref(), now.location.as_deref());
+        moves::moved(place.tx, place.campaign, (now.id.0, &now.name), places).await
     }
 
     async fn columns(_: &Place<'_>, mut input: CharacterInput) -> Result<Map<String, Value>> {

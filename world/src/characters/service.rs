@@ -1,29 +1,11 @@
-//! Moves characters, and gives them passive skills.
+//! Gives characters passive skills.
 
 use entity::{character, shapes::Feature};
 use sqlx::types::Json;
-use uuid::Uuid;
 
 use super::sheet_fits;
-use base::{
-    error::{Error, Result},
-    stored::Columns,
-};
+use base::error::{Error, Result};
 use db::tenancy::TenantTx;
-
-/// Moves a character. Returns its new version.
-///
-/// # Errors
-/// `not_found` if it no longer exists.
-pub async fn move_to(tx: &TenantTx, character: Uuid, location: &str) -> Result<i64> {
-    let row = sqlx::query("UPDATE character SET location = $3 WHERE tenant_id = $1 AND id = $2 RETURNING version")
-        .bind(tx.tenant())
-        .bind(character)
-        .bind(location)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
-    row.ok_or_else(|| Error::not_found("character"))?.read("version")
-}
 
 /// The most features to which a passive skill is added.
 const FEATURES_MAX: usize = 200;

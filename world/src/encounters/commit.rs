@@ -68,7 +68,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
     }
     if !input.dry_run && !written.is_empty() {
         marked.into_iter().for_each(|who| cast.mark(who));
-        cast.write(cx.tx, it.campaign).await?;
+        cast.write(cx.tx, it.campaign, cx.obeys_locks).await?;
         mark(cx, it.id, &written).await?;
         metrics::ENCOUNTERS.with_label_values(&["committed"]).inc();
     }

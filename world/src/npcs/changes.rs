@@ -54,7 +54,7 @@ pub async fn set_stats(tx: &TenantTx, npc: Uuid, stats: &Stats, disposition: &st
     Ok(())
 }
 
-/// A row from which to make new NPCs: a copy of an existing one, unhurt.
+/// A row from which to make new NPCs: a copy of an existing one, unhurt. It neither reacts by itself nor behaves as that one was told to.
 ///
 /// # Errors
 /// `internal` if it cannot be written as JSON.
@@ -63,6 +63,11 @@ pub fn like(npc: &npc::Model) -> Result<Map<String, Value>> {
     let mut stats = npc.stats.0.clone();
     (stats.hp, stats.temp_hp) = (stats.max_hp, 0);
     row.insert("stats".to_owned(), serde_json::to_value(stats).map_err(Error::internal)?);
+    for name in ["reaction_threshold", "immediate_threshold"] {
+        row.insert(name.to_owned(), Value::Null);
+    }
+    row.insert("ai_lock".to_owned(), false.into());
+    row.insert("behaviors".to_owned(), json!([]));
     row.insert("conditions".to_owned(), json!([]));
     row.insert("effects".to_owned(), json!([]));
     Ok(row)

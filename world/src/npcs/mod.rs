@@ -85,8 +85,8 @@ pub struct NpcInput {
     #[serde(default)]
     pub reaction_threshold: Option<i32>,
     /// The score of a single action to which it reacts at once, even during the cooldown. Null: none.
-    #[garde(inner(range(min = 0, max = 1_000_000)))]
-    #[schema(minimum = 0, maximum = 1_000_000)]
+    #[garde(inner(range(min = 1, max = 1_000_000)))]
+    #[schema(minimum = 1, maximum = 1_000_000)]
     #[serde(default)]
     pub immediate_threshold: Option<i32>,
     /// Whether AI tools must not change it.

@@ -6,9 +6,7 @@
 //! for itself, and tells only the NPCs that list it.
 
 use entity::{
-    character,
-    lore::Scope,
-    npc,
+    character, npc,
     owner::{self, Aspect},
 };
 use sea_orm::{EntityTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
@@ -102,11 +100,11 @@ impl Domain {
     /// The keys of those whom an event concerns: at a place, or in the whole domain. The owner is always one of them.
     #[must_use]
     pub fn audience(&self, place: Option<&str>) -> Vec<String> {
-        let (scope, key) = match place {
-            Some(place) => (Scope::Zone, scope_key(place)),
-            None => (self.owner.monitored_aspect.scope(), self.owner.associated_key.clone()),
+        let concerned = match place {
+            Some(place) => at_place(place),
+            None => format!("{}:{}", self.owner.monitored_aspect.scope().as_str(), self.owner.associated_key),
         };
-        vec![format!("{}:{key}", scope.as_str()), self.owner.id.0.to_string()]
+        vec![concerned, self.owner.id.0.to_string()]
     }
 
     /// Checks that a location is in the domain. It must be the location that the owner watches over. If the owner
@@ -169,6 +167,12 @@ fn named(name: &str) -> sea_orm::sea_query::Expr {
         Ref::Id(id) => col("id").eq(id),
         Ref::Slug(slug) => col("slug").eq(slug),
     }
+}
+
+/// The key of everybody at a place.
+#[must_use]
+pub fn at_place(place: &str) -> String {
+    format!("place:{}", scope_key(place))
 }
 
 fn outside(why: String) -> Error {

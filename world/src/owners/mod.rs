@@ -174,8 +174,8 @@ pub struct OwnerInput {
     #[serde(default)]
     pub reaction_threshold: Option<i32>,
     /// The score of a single action to which it reacts at once, even during the cooldown. Null: none.
-    #[garde(inner(range(min = 0, max = 1_000_000)))]
-    #[schema(minimum = 0, maximum = 1_000_000)]
+    #[garde(inner(range(min = 1, max = 1_000_000)))]
+    #[schema(minimum = 1, maximum = 1_000_000)]
     #[serde(default)]
     pub immediate_threshold: Option<i32>,
     /// Whether AI tools must not change it.
@@ -267,8 +267,8 @@ fn key_of(name: &str, location: Option<&str>) -> (String, Option<String>) {
     (resource::scope_key(name), location.map(resource::scope_key))
 }
 
-/// Changes how much an owner, whose row is locked, has of something at a location. What it does not have yet begins with 0. Returns the
-/// new amount. One statement.
+/// Changes how much an owner, whose row is locked, has of something at a location, to three decimals. What it does not have yet begins with
+/// 0, and what is used up is gone. Returns the new amount. One statement.
 ///
 /// # Errors
 /// `not_enough` if less than 0 would be left; `validation_failed` for too much of it, or for too many resources; database errors.
@@ -283,7 +283,7 @@ pub async fn change_resource(
     let has = resources.iter().position(|own| key_of(&own.name, own.location.as_deref()) == key);
     let new = || OwnerResource { name: name.to_owned(), amount: 0.0, location: location.map(ToOwned::to_owned) };
     let mut changed = has.and_then(|at| resources.get(at).cloned()).unwrap_or_else(new);
-    let now = changed.amount + by;
+    let now = ((changed.amount + by) * 1000.0).round() / 1000.0;
     if now < 0.0 {
         let why = format!("You have only {} of {}.", changed.amount, changed.name);
         return Err(Error::new(Code::NotEnough, why));
@@ -293,13 +293,15 @@ pub async fn change_resource(
         return Err(Error::invalid("/change", "invalid_value", why));
     }
     changed.amount = now;
-    if has.is_none() && resources.len() >= RESOURCES_MAX {
+    if has.is_none() && now > 0.0 && resources.len() >= RESOURCES_MAX {
         let why = format!("You have {RESOURCES_MAX} resources already, the most that an owner can have.");
         return Err(Error::invalid("/name", "invalid_value", why));
     }
-    match has.and_then(|at| resources.get_mut(at)) {
-        Some(own) => own.clone_from(&changed),
-        None => resources.push(changed.clone()),
+    match has {
+        Some(at) if now > 0.0 => resources.iter_mut().skip(at).take(1).for_each(|own| own.clone_from(&changed)),
+        Some(at) => drop(resources.remove(at)),
+        None if now > 0.0 => resources.push(changed.clone()),
+        None => {}
     }
     sqlx::query("UPDATE owner SET resources = $3 WHERE tenant_id = $1 AND id = $2")
         .bind(tx.tenant())

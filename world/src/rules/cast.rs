@@ -302,21 +302,22 @@ impl Cast {
     }
 
     /// Checks that no locked record changes.
-    ///
-    /// # Errors
-    /// `locked`.
-    pub fn obey_locks(&self) -> Result<()> {
+    fn obey_locks(&self) -> Result<()> {
         match self.members.iter().find(|m| m.is_locked && (m.marked || m.before != m.now)) {
             Some(locked) => Err(actors::locked(&locked.before.name)),
             None => Ok(()),
         }
     }
 
-    /// Writes the changes: one statement for each row, and one per table for each spell that ended.
+    /// Writes the changes: one statement for each row, and one per table for each spell that ended. An AI's tool obeys locks: a locked record
+    /// does not change, and a spell that ends elsewhere stays on one.
     ///
     /// # Errors
-    /// Database errors.
-    pub async fn write(&self, tx: &TenantTx, campaign: Uuid) -> Result<()> {
+    /// `locked`; database errors.
+    pub async fn write(&self, tx: &TenantTx, campaign: Uuid, obeys_locks: bool) -> Result<()> {
+        if obeys_locks {
+            self.obey_locks()?;
+        }
         for member in &self.members {
             match member.who {
                 Who::Character(id) => write_character(tx, id, member).await?,
@@ -327,7 +328,7 @@ impl Cast {
         let here: Vec<Uuid> = self.members.iter().map(|m| m.who.id()).collect();
         for (sources, puts) in &self.ended {
             for table in ["character", "npc"] {
-                end_on_others(tx, campaign, table, &here, sources, puts).await?;
+                end_on_others(tx, campaign, (table, obeys_locks), &here, sources, puts).await?;
             }
         }
         Ok(())
@@ -396,7 +397,7 @@ async fn write_npc(tx: &TenantTx, id: Uuid, member: &Member) -> Result<()> {
 async fn end_on_others(
     tx: &TenantTx,
     campaign: Uuid,
-    table: &'static str,
+    (table, obeys_locks): (&'static str, bool),
     here: &[Uuid],
     sources: &[String],
     puts: &[String],
@@ -410,7 +411,7 @@ async fn end_on_others(
     };
     let any = |column: &str| format!("EXISTS (SELECT FROM jsonb_array_elements({column}) AS a (e) WHERE {of_spell})");
     let sql = format!(
-        "UPDATE {table} SET {}, {} WHERE tenant_id = $1 AND campaign_id = $2 AND id <> ALL ($3) AND ({} OR {})",
+        "UPDATE {table} SET {}, {} WHERE tenant_id = $1 AND campaign_id = $2 AND id <> ALL ($3) AND NOT (ai_lock AND {obeys_locks}) AND ({} OR {})",
         left("effects"),
         left("conditions"),
         any("effects"),

@@ -54,10 +54,7 @@ pub async fn resolve(
     let applied: Vec<bool> = withheld.into_iter().map(|w| !w && !how.preview).collect();
     if applied.contains(&true) {
         cast.change(outcome.effects.iter().zip(&applied).filter(|(_, applied)| **applied).map(|(change, _)| change));
-        if how.obeys_locks {
-            cast.obey_locks()?;
-        }
-        cast.write(how.tx, how.campaign).await?;
+        cast.write(how.tx, how.campaign, how.obeys_locks).await?;
     }
     build_answer(how, &outcome, &applied, &dice)
 }

@@ -106,7 +106,7 @@ const NEWS: &str = "SELECT j.* FROM journal j WHERE j.tenant_id = $1 AND j.campa
          AND r.seq > $3 AND r.seq <= $4 AND r.origin = 'revert'))";
 
 /// The numbers of new and deleted messages, and the new rolls; and whether anything else is news. The AI's own messages are not
-/// news, even if its frontend reports them. Neither are the log's messages about a fight (`encounters::log`), because the delta
+/// news, even if its frontend reports them, but what an owner makes happen is. Neither are the log's messages about a fight (`encounters::log`), because the delta
 /// itself reports the fight.
 async fn message_changes(tx: &TenantTx, session: &Playing, standing: &Standing) -> Result<(Delta, bool)> {
     let sees = |row: &'static str| {
@@ -118,7 +118,7 @@ async fn message_changes(tx: &TenantTx, session: &Playing, standing: &Standing) 
     };
     let counted = "n.table_name = 'message' AND n.op = 'insert' \
         AND NOT (n.after ->> 'author' = 'ai' AND n.turn_id IS NULL AND (n.after ->> 'session_id')::uuid = $5) \
-        AND NOT (n.after ->> 'author' = 'system' AND n.turn_id IS NOT NULL) \
+        AND NOT (n.after ->> 'author' = 'system' AND n.turn_id IS NOT NULL AND n.after ->> 'event' IS NULL) \
         AND NOT (n.after ->> 'author' = 'system' AND n.after ->> 'flavor' IS NOT DISTINCT FROM 'fight')";
     let (sees_after, sees_before) = (sees("after"), sees("before"));
     let counts = format!(

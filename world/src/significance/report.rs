@@ -284,6 +284,7 @@ pub enum Source {
     Report,
     Command,
     Encounter,
+    Move,
     Table,
 }
 
@@ -302,6 +303,7 @@ impl Source {
             Source::Report => "report",
             Source::Command => "command",
             Source::Encounter => "encounter",
+            Source::Move => "move",
             Source::Table => "table",
         }
     }
@@ -369,6 +371,7 @@ pub async fn report_own(tx: &TenantTx, campaign: Uuid, seen: &ActionReport, sour
         Source::Report => true,
         Source::Command => reports.of_command(&seen.kind).is_some(),
         Source::Encounter => reports.encounters,
+        Source::Move => reports.moves,
         Source::Table => reports.table_events,
     };
     if is_reported {

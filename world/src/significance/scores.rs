@@ -53,7 +53,7 @@ pub struct ReportActions {
     pub commands: bool,
     /// Attacks in encounters as `attack`, spells as `cast_spell`.
     pub encounters: bool,
-    /// The command `move`, as `move`.
+    /// A changed location of a character, as `move`.
     pub moves: bool,
     /// What players write at the table where everybody reads it, as `say`.
     pub table_events: bool,
@@ -71,7 +71,6 @@ impl ReportActions {
     pub fn of_command(self, name: &str) -> Option<&'static str> {
         match name {
             "check" | "do" | "use_skill" if self.commands => Some("use_skill"),
-            "move" if self.moves => Some("move"),
             _ => None,
         }
     }

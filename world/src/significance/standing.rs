@@ -359,7 +359,7 @@ pub async fn reactions_in(
 /// that is dead is cancelled.
 ///
 /// # Errors
-/// `not_found`; `conflict` if the reaction has ended.
+/// `not_found`; `conflict` if the reaction has ended, or begins another attempt at this moment.
 pub async fn end(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<ReactionView> {
     use ReactionStatus::{Cancelled, Dead, Running, Waiting};
     let was = change(tx, campaign, id, &[Waiting, Running, Dead], Cancelled).await?;
@@ -371,7 +371,7 @@ pub async fn end(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<ReactionView
             .await?;
     }
     if was == Running {
-        sqlx::query(
+        let asked = sqlx::query(
             "UPDATE turn t SET cancel_requested = true FROM reaction r WHERE r.tenant_id = $1 AND r.id = $2 AND t.tenant_id = $1 \
              AND t.id = r.turn_id AND t.status IN ('queued', 'running')",
         )
@@ -379,6 +379,10 @@ pub async fn end(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<ReactionView
         .bind(id)
         .execute(&mut *tx.connection().await)
         .await?;
+        if asked.rows_affected() == 0 {
+            let why = "The reaction is just beginning another attempt. Try again in a moment.";
+            return Err(Error::new(Code::Conflict, why));
+        }
         return reaction(tx, campaign, id).await;
     }
     sqlx::query(
@@ -398,18 +402,19 @@ pub async fn end(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<ReactionView
 /// # Errors
 /// `not_found`; `gone` if its NPC or owner was deleted; `conflict` if it waits, runs or is done, or has given its score back.
 pub async fn retry(tx: &TenantTx, campaign: Uuid, id: Uuid) -> Result<ReactionView> {
-    let now = reaction(tx, campaign, id).await?;
-    if now.entity.slug.is_none() {
+    if reaction(tx, campaign, id).await?.entity.slug.is_none() {
         return Err(Error::new(Code::Gone, "The NPC or owner that would react was deleted."));
     }
-    if now.status == ReactionStatus::Cancelled && now.actions == 0 {
+    change(tx, campaign, id, &[ReactionStatus::Dead, ReactionStatus::Cancelled], ReactionStatus::Waiting).await?;
+    // Read when the row is locked.
+    let queued = reaction(tx, campaign, id).await?;
+    if queued.actions == 0 {
         let why =
-            "The reaction was ended before it ran, and its actions count again. The next one leads to a new reaction.";
+            "The reaction was ended before it ran. Its actions count again, and will be part of the next reaction.";
         return Err(Error::new(Code::Conflict, why));
     }
-    change(tx, campaign, id, &[ReactionStatus::Dead, ReactionStatus::Cancelled], ReactionStatus::Waiting).await?;
     sqlx::query("SELECT pg_notify('tavernkeep_reactions', '')").execute(&mut *tx.connection().await).await?;
-    reaction(tx, campaign, id).await
+    Ok(queued)
 }
 
 /// Gives a reaction another status, unless it runs: then its server does. Returns the status before.

@@ -133,6 +133,7 @@ pub async fn change<R: Resource>(
         let stamp = R::stamp(&current);
         let (id, version) = (stamp.id, stamp.version);
         expected.check(version)?;
+        let before = R::watched(&current);
         let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
         let campaign = shown.get("campaign_id").and_then(Value::as_str).and_then(|c| c.parse().ok()).unwrap_or(id);
         let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
@@ -150,6 +151,7 @@ pub async fn change<R: Resource>(
         validate::check(&input)?;
         let place = Place { tx, campaign, caller };
         let model = update::<R>(&place, id, input).await?;
+        R::changed(&place, before, &model).await?;
         let version = R::stamp(&model).version;
         Ok(Reply::ok(&R::whole(&place, model).await?)?.versioned(version))
     })

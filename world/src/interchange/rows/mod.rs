@@ -34,14 +34,15 @@ use edge::http::{
 /// The number of rows in one statement.
 const CHUNK: usize = 500;
 
-/// Reports the tools of a row that do not exist. The row keeps them.
-fn warn_of_tools<R: Resource>(row: &Row, pointer: &str, report: &mut Report) {
-    let listed = row.members.get("available_tools").filter(|_| R::LISTS_TOOLS);
-    let Some(Ok(listed)) = listed.map(|listed| serde_json::from_value::<Vec<ToolRef>>(listed.clone())) else { return };
-    for (n, name) in tools::unknown(&listed) {
-        report.warn(format!(
-            "{pointer}/available_tools/{n}: the tool `{name}` is not known. It was kept, but no model is offered it."
-        ));
+/// Leaves out the tools of a row that do not exist, and reports them.
+fn leave_out_tools<R: Resource>(row: &mut Row, pointer: &str, report: &mut Report) {
+    let listed = row.members.get_mut("available_tools").filter(|_| R::LISTS_TOOLS);
+    let Some(Value::Array(entries)) = listed else { return };
+    let Ok(listed) = serde_json::from_value::<Vec<ToolRef>>(Value::Array(entries.clone())) else { return };
+    let unknown: Vec<_> = tools::unknown(&listed).collect();
+    for (n, name) in unknown.into_iter().rev() {
+        entries.remove(n);
+        report.warn(format!("{pointer}/available_tools/{n}: there is no tool `{name}`. It was left out."));
     }
 }
 
@@ -71,7 +72,7 @@ where
         let mut plans = Vec::with_capacity(chunk.len());
         for mut row in chunk {
             let pointer = std::mem::take(&mut row.pointer);
-            warn_of_tools::<R>(&row, &pointer, report);
+            leave_out_tools::<R>(&mut row, &pointer, report);
             let plan = writer.plan::<R>(row, &stored, &actors, &raw).await.map_err(|e| at(e, &pointer))?;
             match plan {
                 Some(plan) => plans.push(plan),
