@@ -95,6 +95,12 @@ pub struct ToolResult {
     error: Option<CallError>,
 }
 
+impl ToolResult {
+    fn of(tool: &Tool, status: CallStatus) -> Self {
+        Self { call_id: Uuid::now_v7(), tool: tool.name, status, result: None, error: None }
+    }
+}
+
 /// Errors that are the outcome of a call, and no fault of the request.
 const OUTCOMES: [Code; 4] = [Code::InsufficientInfluence, Code::NotInDomain, Code::Locked, Code::NotEnough];
 
@@ -216,27 +222,26 @@ pub async fn call(
         let price = paid::price(&prices, kind, tool);
         let result = paid::run(&cx, tool, given, price).await.map_err(in_arguments)?;
         let result = shorten(result, ANSWER_BYTES_MAX);
-        Reply::ok(&ToolResult {
-            call_id: Uuid::now_v7(),
-            tool: tool.name,
-            status: CallStatus::Succeeded,
-            result: Some(result),
-            error: None,
-        })
+        Reply::ok(&ToolResult { result: Some(result), ..ToolResult::of(tool, CallStatus::Succeeded) })
     });
-    let (status, done) = match done.await {
+    answer(&app, &caller, body.idempotency.as_ref(), tool, done.await).await
+}
+
+/// The answer to a call that has run. What is the outcome of a call, and no fault of the request, is answered with 200.
+async fn answer(
+    app: &Ai,
+    caller: &Caller,
+    key: Option<&IdempotencyKey>,
+    tool: &Tool,
+    done: Result<Reply>,
+) -> Result<Reply> {
+    let (status, done) = match done {
         Err(error) if OUTCOMES.contains(&error.code) => {
             let status = CallStatus::of_error(error.code.as_str());
-            let told = ToolResult {
-                call_id: Uuid::now_v7(),
-                tool: tool.name,
-                status,
-                result: None,
-                error: Some(CallError::from(&error)),
-            };
+            let told = ToolResult { error: Some(CallError::from(&error)), ..ToolResult::of(tool, status) };
             let reply = Reply::ok(&told)?;
             // What the call wrote is gone. Its key keeps the answer all the same.
-            (status, edge::http::write(&app, &caller, body.idempotency.as_ref(), async |_| Ok(reply.clone())).await)
+            (status, edge::http::write(app, caller, key, async |_| Ok(reply.clone())).await)
         }
         Ok(reply) => (CallStatus::Succeeded, Ok(reply)),
         failed => (CallStatus::Failed, failed),

@@ -10,7 +10,7 @@ use super::{
 };
 use ai::{
     commands,
-    tools::{self, spec::Schemas},
+    tools::{self, shorten::NOTE, spec::Schemas},
 };
 use edge::http::bounds;
 
@@ -43,6 +43,18 @@ const RESULTS: [(&str, &str, &str); 3] = [
 ];
 const TOOL_OUTCOME: &str = "ToolOutcome";
 const COMMAND_OUTCOME: &str = "CommandOutcome";
+const SHORTENED: &str = "ShortenedResult";
+
+/// What a turn keeps of a result that is too large (`ai::tools::shorten`).
+fn shortened() -> Value {
+    json!({
+        "description": "A result that was too large, with as much of its members as there is room for.",
+        "type": "object",
+        "properties": { NOTE: { "type": "string", "description": "How many bytes the whole has." } },
+        "required": [NOTE],
+        "additionalProperties": true,
+    })
+}
 
 /// Gives the results in turns the shapes of what tools and commands return. The name of the tool or command is in another
 /// member, so the alternatives have no discriminator.
@@ -50,7 +62,10 @@ pub fn results(document: &mut Value) {
     let Some(schemas) = schemas(document) else { return };
     let tools = tools::REGISTRY.iter().map(tools::Tool::answer);
     let commands = commands::REGISTRY.iter().map(commands::Command::answer);
-    schemas.insert(TOOL_OUTCOME.to_owned(), any_of("What a tool returned.", tools));
+    let mut of_tools = any_of("What a tool returned.", tools);
+    of_tools["anyOf"].as_array_mut().into_iter().for_each(|any| any.push(reference(SHORTENED)));
+    schemas.insert(TOOL_OUTCOME.to_owned(), of_tools);
+    schemas.insert(SHORTENED.to_owned(), shortened());
     schemas.insert(COMMAND_OUTCOME.to_owned(), any_of("What a command returned.", commands));
     for (name, way, outcome) in RESULTS {
         if let Some(result) = schemas.get_mut(name).and_then(|schema| schema.pointer_mut(way)) {
