@@ -80,6 +80,10 @@ fn replies_beside(app: web::Data<Ai>, caller: Caller) -> Option<Beside> {
                 Some(player) => replies::audible(&app, &caller, campaign, player).await?,
                 None => replies::audible_to_anybody(&app, &caller, campaign).await?,
             };
+            // After the replies were read: a credential that is valid now was valid when they were committed.
+            if !app.keys.is_live(&caller).await? {
+                return Err(Error::new(Code::Unauthenticated, "The credential was revoked."));
+            }
             let mut out = BytesMut::new();
             for reply in heard {
                 if sent.borrow_mut().insert(reply.id) {

@@ -173,6 +173,7 @@ CREATE TABLE npc (
     CONSTRAINT npc_campaign_id_fkey FOREIGN KEY (tenant_id, campaign_id) REFERENCES campaign (tenant_id, id) ON DELETE CASCADE
 );
 CALL make_tenant_table('npc', 'world');
+CREATE INDEX npc_behaviors ON npc (tenant_id, campaign_id) WHERE behaviors <> '[]';
 CREATE INDEX npc_list ON npc (tenant_id, campaign_id, id);
 CREATE INDEX npc_location_key ON npc (tenant_id, campaign_id, location_key, id);
 CREATE INDEX npc_location_without_key ON npc (tenant_id, campaign_id, location, id) WHERE location_key IS NULL AND location IS NOT NULL;
@@ -227,11 +228,13 @@ BEGIN
 END $$;
 
 -- Keeps `npc_owner` equal to `npc.owner_ids`.
+-- Takes what NPCs do towards a character out of them when it is deleted. An index has those that do anything, because a campaign that is
+-- removed deletes thousands of characters.
 CREATE FUNCTION forget_behaviors() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE npc n SET behaviors = (SELECT coalesce(jsonb_agg(b ORDER BY nth), '[]') FROM jsonb_array_elements(n.behaviors) WITH ORDINALITY AS e (b, nth)
                                   WHERE b ->> 'player_id' IS DISTINCT FROM OLD.id::text)
-    WHERE n.tenant_id = OLD.tenant_id AND n.campaign_id = OLD.campaign_id
+    WHERE n.tenant_id = OLD.tenant_id AND n.campaign_id = OLD.campaign_id AND n.behaviors <> '[]'
       AND n.behaviors @> jsonb_build_array(jsonb_build_object('player_id', OLD.id));
     RETURN NULL;
 END $$;
