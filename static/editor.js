@@ -18,6 +18,14 @@ document.body.addEventListener("htmx:sendError", () => {
   if (!document.querySelector("form[hx-post] #saved")) tell("The server cannot be reached. Try again in a moment.");
 });
 
+// A button whose form is on its way to another page says so.
+document.addEventListener("submit", (event) => {
+  if (!event.defaultPrevented) event.submitter?.setAttribute("aria-busy", "true");
+});
+addEventListener("pageshow", () => {
+  for (const busy of document.querySelectorAll("button[aria-busy]")) busy.removeAttribute("aria-busy");
+});
+
 // A form that could not be kept says first what is wrong with it.
 document.getElementById("problems")?.focus();
 

@@ -5,6 +5,8 @@ mod back;
 mod browser;
 mod door;
 mod erase;
+mod files;
+mod first_steps;
 mod forms;
 mod links;
 mod looks;

@@ -162,6 +162,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "encounters",
             "sessions",
             "table",
+            "overview",
+            "sample",
         ],
     ),
     (
@@ -196,7 +198,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "planner",
         ],
     ),
-    ("pages", &["admin", "play"]),
+    ("pages", &["assets", "fight", "model", "admin", "play"]),
     ("tavernkeep", &["config", "app", "demo", "life", "database", "openapi", "docs", "ops", "routes", "server", "cli"]),
 ];
 

@@ -116,7 +116,7 @@ fn service(
         .configure(|config| app.into_inner().register(config))
         .app_data(web::Data::new(Documentation { published: routes::published }))
         .configure(routes::configure)
-        .service(docs::asset)
+        .service(docs::static_file)
         .service(docs::favicon)
         .configure(play::configure)
         .configure(admin::configure)

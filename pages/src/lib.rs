@@ -2,5 +2,11 @@
 //!
 //! Pages call services and never a route. They have no SQL.
 
+// Templates are shared with the crate above, where these paths begin with the crate's name.
+extern crate self as pages;
+
 pub mod admin;
+pub mod assets;
+mod fight;
+pub mod model;
 pub mod play;

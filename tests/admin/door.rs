@@ -368,13 +368,3 @@ async fn pages_count_as_requests_of_their_tenant() {
     // The same allowance as the API's.
     acme.get("/v1/campaigns").await.problem(429, "rate_limited");
 }
-
-/// What browsers keep of us: pages not at all, the files of pages for an hour, so that a new version is seen soon.
-#[tokio::test(flavor = "multi_thread")]
-async fn files_of_pages_are_kept_for_an_hour() {
-    let server = Server::start().await;
-    for file in ["/static/tavernkeep.css", "/static/htmx.min.js", "/static/icon.svg", "/favicon.ico"] {
-        let kept = server.anonymous().get(file).await.expect(200);
-        assert_eq!(kept.header("cache-control"), "public, max-age=3600", "{file}");
-    }
-}

@@ -110,6 +110,7 @@ impl Chromium {
         self.command("Network.clearBrowserCookies", json!({})).await?;
         self.command("Network.clearBrowserCache", json!({})).await?;
         self.emulate(Look::Light).await?;
+        self.command("Emulation.clearDeviceMetricsOverride", json!({})).await?;
         self.client.set_window_size(WIDTH, HEIGHT).await
     }
 
@@ -322,6 +323,19 @@ impl Browser {
         let body = format!("return document.querySelector({})?.innerText.includes({})", json!(css), json!(text));
         let what = format!("{text:?} in {css}");
         self.until(what, body)
+    }
+
+    /// Shows pages on a screen of this width, which may be less than a window can have; none for the window's own.
+    pub async fn narrow(&self, width: Option<u32>) {
+        let Some(chromium) = &self.chromium else { return };
+        let shown = match width {
+            Some(width) => {
+                let screen = json!({ "width": width, "height": 700, "deviceScaleFactor": 1, "mobile": false });
+                chromium.command("Emulation.setDeviceMetricsOverride", screen).await
+            }
+            None => chromium.command("Emulation.clearDeviceMetricsOverride", json!({})).await,
+        };
+        shown.unwrap();
     }
 
     pub async fn resize(&self, width: u32, height: u32) {

@@ -16,8 +16,6 @@ use base::{
 use db::tenancy::TenantTx;
 use edge::http::budget;
 
-/// The most entries that a page shows.
-const SHOWN: i64 = 50;
 /// The most rows that a page reads.
 const LOOKED_AT: i64 = 5000;
 
@@ -68,11 +66,11 @@ pub struct Page {
     pub before: Option<i64>,
 }
 
-/// Changes of a campaign, newest first. Two round trips.
+/// The newest `shown` changes of a campaign that match, newest first. Two round trips.
 ///
 /// # Errors
 /// Database errors.
-pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter) -> Result<Page> {
+pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter, shown: u16) -> Result<Page> {
     let (head, pruned) = journal::head(tx, campaign).await?;
     let before = filter.before.unwrap_or(head.saturating_add(1)).min(head.saturating_add(1));
     let from = before.saturating_sub(LOOKED_AT).max(pruned);
@@ -97,11 +95,11 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter) -> Result<Page
         .bind(filter.row)
         .bind(filter.actor)
         .bind(filter.turn)
-        .bind(SHOWN + 1)
+        .bind(i64::from(shown) + 1)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    let is_full = budget::is_cut(&rows) || rows.len() > usize::try_from(SHOWN).unwrap_or(usize::MAX);
-    let entries = stored::each(rows.iter().take(usize::try_from(SHOWN).unwrap_or(usize::MAX)), entry);
+    let is_full = budget::is_cut(&rows) || rows.len() > usize::from(shown);
+    let entries = stored::each(rows.iter().take(usize::from(shown)), entry);
     let before = match (is_full, entries.last()) {
         (true, Some(last)) => Some(last.seq),
         _ => Some(from.saturating_add(1)).filter(|_| from > pruned),

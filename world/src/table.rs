@@ -24,20 +24,6 @@ const CHARACTERS_MAX: i64 = 500;
 /// The most changes that are read at once.
 const CHANGES_MAX: i64 = 500;
 
-/// The name of a campaign.
-///
-/// # Errors
-/// `not_found`.
-pub async fn campaign_name(tx: &TenantTx, campaign: Uuid) -> Result<String> {
-    sqlx::query("SELECT name FROM campaign WHERE tenant_id = $1 AND id = $2")
-        .bind(tx.tenant())
-        .bind(campaign)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?
-        .ok_or_else(|| Error::not_found("campaign"))?
-        .read("name")
-}
-
 /// The player's character.
 ///
 /// # Errors

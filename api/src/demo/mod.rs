@@ -3,23 +3,15 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use crate::config::Config;
-use base::{
-    error::{Error, Result},
-    stored::Columns,
-};
+use base::{error::Result, stored::Columns};
 use db::tenancy::{self, Actor, Origin, TenantTx};
 use edge::{
     auth::service::store_key,
     caller::{Caller, Scope, keys::NewKey},
-    http::{
-        read,
-        resource::{self, Place},
-    },
     tenant_settings,
     tenants::{Settings, Tenant, TenantLimits},
     users::{
@@ -27,12 +19,7 @@ use edge::{
         operator::{self, Brought, UserRequest},
     },
 };
-use world::{
-    campaigns::{CampaignInput, Campaigns},
-    encounters,
-    interchange::{report::Report, seed},
-    scenes::{SceneInput, Scenes},
-};
+use world::sample;
 
 /// The demo tenant's slug.
 pub const TENANT: &str = "demo";
@@ -147,19 +134,6 @@ async fn world_in(tx: &TenantTx, tenant: Uuid) -> Result<()> {
     if exists.is_some() {
         return Ok(());
     }
-    let caller = caller(tenant);
-    let place = Place { tx, campaign: Uuid::now_v7(), caller: &caller };
-    let document: Value = serde_json::from_str(include_str!("port-town.json")).map_err(Error::internal)?;
-    let part = |name: &str| document.get(name).cloned().unwrap_or_default();
-    let campaign: CampaignInput = read::typed(part("campaign"))?;
-    resource::insert::<Campaigns>(&place, campaign).await?;
-    let entities = json!({
-        "owners": part("owners"), "players": part("players"), "npcs": part("npcs"), "lore": part("lore"),
-    });
-    let entities = seed::of_value(entities)?;
-    seed::import(&place, entities, &mut Report::new("seed", false)).await?;
-    let scene: SceneInput = read::typed(part("scene"))?;
-    resource::insert::<Scenes>(&place, scene).await?;
-    encounters::service::create(tx, place.campaign, &read::typed(part("encounter"))?, 0).await?;
+    sample::write(tx, &caller(tenant), Some(CAMPAIGN)).await?;
     Ok(())
 }

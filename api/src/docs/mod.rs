@@ -3,16 +3,16 @@
 
 mod page;
 
-use std::{io::Write as _, sync::LazyLock};
-
 use actix_web::{
     HttpRequest, HttpResponse, get,
+    http::{Method, StatusCode},
+    route,
     web::{self, Bytes},
 };
 use askama::Template;
 use base::error::{Code, Error, Problem, Result};
-use edge::caller::access;
-use flate2::{Compression, write::GzEncoder};
+use edge::{caller::access, http::reply::html};
+use pages::assets;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -54,13 +54,17 @@ pub async fn docs(documentation: web::Data<Documentation>) -> Result<HttpRespons
 }
 
 const PAGE_POLICY: &str =
-    "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+    "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 #[derive(Template)]
 #[template(path = "problem.html")]
 struct ProblemPage {
     code: Code,
 }
+
+#[derive(Template)]
+#[template(path = "no-page.html")]
+struct NoPage;
 
 /// Explains an error code: what it means and what to do about it.
 #[utoipa::path(get, path = "/problems/{code}",
@@ -75,20 +79,9 @@ pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
         .body(page.render().map_err(Error::internal)?))
 }
 
-/// The files that pages use. htmx and its extension are copied from their npm packages.
-const ASSETS: &[(&str, &str, &str)] = &[
-    ("icon.svg", "image/svg+xml", include_str!("../../../static/icon.svg")),
-    ("tavernkeep.css", "text/css; charset=utf-8", include_str!("../../../static/tavernkeep.css")),
-    ("editor.js", "text/javascript; charset=utf-8", include_str!("../../../static/editor.js")),
-    ("lists.js", "text/javascript; charset=utf-8", include_str!("../../../static/lists.js")),
-    ("play.js", "text/javascript; charset=utf-8", include_str!("../../../static/play.js")),
-    ("htmx.min.js", "text/javascript; charset=utf-8", include_str!("../../../static/vendor/htmx.min.js")),
-    ("htmx-sse.min.js", "text/javascript; charset=utf-8", include_str!("../../../static/vendor/htmx-sse.min.js")),
-];
-
 /// A file of the pages.
-#[get("/static/{name}")]
-pub async fn asset(request: HttpRequest, name: web::Path<String>) -> Result<HttpResponse> {
+#[route("/static/{name}", method = "GET", method = "HEAD")]
+pub async fn static_file(request: HttpRequest, name: web::Path<String>) -> Result<HttpResponse> {
     file(&request, &name)
 }
 
@@ -98,26 +91,19 @@ pub async fn favicon(request: HttpRequest) -> Result<HttpResponse> {
     file(&request, "icon.svg")
 }
 
-/// The same files, compressed once. Pages are not compressed: they contain secrets beside text that others wrote.
-static SMALLER: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| ASSETS.iter().map(|(.., body)| gzip(body)).collect());
-
-fn gzip(body: &str) -> Vec<u8> {
-    let mut out = GzEncoder::new(Vec::new(), Compression::best());
-    // Writing to memory cannot fail. An empty result is not used.
-    out.write_all(body.as_bytes()).and_then(|()| out.finish()).unwrap_or_default()
-}
-
+/// Files are compressed. Pages are not: they contain secrets beside text that others wrote.
 fn file(request: &HttpRequest, name: &str) -> Result<HttpResponse> {
-    let (at, (_, content_type, body)) =
-        ASSETS.iter().enumerate().find(|(_, (known, ..))| *known == name).ok_or_else(|| Error::not_found("file"))?;
+    let (asset, is_exact) = assets::find(name).ok_or_else(|| Error::not_found("file"))?;
+    let kept = if is_exact { "public, max-age=31536000, immutable" } else { "public, max-age=300" };
     let mut answer = HttpResponse::Ok();
     answer
-        .content_type(*content_type)
-        .insert_header(("cache-control", "public, max-age=3600"))
+        .content_type(asset.media)
+        .insert_header(("cache-control", kept))
+        .insert_header(("x-content-type-options", "nosniff"))
         .insert_header(("vary", "accept-encoding"));
-    match SMALLER.get(at).filter(|smaller| !smaller.is_empty() && takes_gzip(request)) {
+    match asset.gzip.as_ref().filter(|_| takes_gzip(request)) {
         Some(smaller) => Ok(answer.insert_header(("content-encoding", "gzip")).body(smaller.as_slice())),
-        None => Ok(answer.body(*body)),
+        None => Ok(answer.body(asset.body.as_ref())),
     }
 }
 
@@ -129,10 +115,20 @@ fn takes_gzip(request: &HttpRequest) -> bool {
     })
 }
 
-/// Answers everything that no route handles.
+/// Answers everything that no route handles: with a page for a browser, with a problem for a client of the API.
 ///
 /// # Errors
-/// Always: `not_found` or `method_not_allowed`.
+/// `not_found` or `method_not_allowed`.
 pub async fn fallback(request: HttpRequest) -> Result<HttpResponse> {
-    Err(access::no_route(&request))
+    let error = access::no_route(&request);
+    if request.method() != Method::GET || request.path().starts_with("/v1/") || !wants_page(&request) {
+        return Err(error);
+    }
+    Ok(html(StatusCode::NOT_FOUND, NoPage.render().map_err(Error::internal)?))
+}
+
+/// Whether a browser shows the answer to a person.
+fn wants_page(request: &HttpRequest) -> bool {
+    let accepted = request.headers().get("accept").and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.starts_with("text/html"))
 }

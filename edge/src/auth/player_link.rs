@@ -1,13 +1,22 @@
-//! Creates a player link for the operator. A game master creates the same link with `POST /v1/auth/token`.
+//! Creates player links: for the operator, and for users of the editor. A program creates the same link with
+//! `POST /v1/auth/token`.
 
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::caller::jwt::{Claims, Narrowed, Tokens};
+use super::service::{self, KeyInput};
+use crate::{
+    caller::{
+        Caller, Scope,
+        jwt::{Claims, Narrowed, Tokens},
+    },
+    state::Edge,
+};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
 };
+use db::tenancy::TenantTx;
 
 /// How long a link is valid.
 const LINK_SECONDS: i64 = 3600;
@@ -42,8 +51,55 @@ pub async fn make(
             "A player link needs an API key. Create one with the scopes `read` and `play` first.",
         )
     })?;
-    let (campaign_id, player_id): (Uuid, Uuid) = (row.read("campaign")?, row.read("player")?);
-    let narrowed = Narrowed { scope: "read play".to_owned(), campaign: Some(campaign_id), player: Some(player_id) };
-    let token = tokens.sign(&Claims::of_token(&key, row.read("tenant_id")?, narrowed, LINK_SECONDS))?;
+    signed(tokens, &key, row.read("tenant_id")?, (campaign, row.read("campaign")?), row.read("player")?)
+}
+
+/// The same for a user of the editor, who has the scopes of the link. If the tenant has no key for it, a user who may create keys gets
+/// one.
+///
+/// # Errors
+/// `forbidden` without the scopes, `conflict` if there is no key and the user may not create one.
+pub async fn for_user(
+    app: &Edge,
+    caller: &Caller,
+    (campaign, campaign_id): (&str, Uuid),
+    player: Uuid,
+) -> Result<String> {
+    caller.needs(Scope::Play, "A player link")?;
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let known = sqlx::query(
+        "SELECT prefix FROM api_key WHERE tenant_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) \
+           AND scopes @> ARRAY['read', 'play'] ORDER BY created_at LIMIT 1",
+    )
+    .bind(caller.tenant_id())
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    drop(tx);
+    let key = match known {
+        Some(row) => row.read("prefix")?,
+        None if caller.scopes.has(Scope::Admin) => {
+            let scopes = [Scope::Read, Scope::Play].into_iter().collect();
+            let input = KeyInput { name: "Player links".to_owned(), scopes, expires_in_seconds: None };
+            let made = service::create(app, caller, input, None).await?;
+            made.map(|key| key.prefix).ok_or_else(|| Error::internal("a key without a view"))?
+        }
+        None => {
+            let why =
+                "A player link needs an API key with the scopes `read` and `play`. Ask an administrator to create one.";
+            return Err(Error::new(Code::Conflict, why));
+        }
+    };
+    signed(&app.tokens, &key, caller.tenant_id(), (campaign, campaign_id), player)
+}
+
+fn signed(
+    tokens: &Tokens,
+    key: &str,
+    tenant: Uuid,
+    (campaign, campaign_id): (&str, Uuid),
+    player: Uuid,
+) -> Result<String> {
+    let narrowed = Narrowed { scope: "read play".to_owned(), campaign: Some(campaign_id), player: Some(player) };
+    let token = tokens.sign(&Claims::of_token(key, tenant, narrowed, LINK_SECONDS))?;
     Ok(format!("/play/{campaign}#{token}"))
 }

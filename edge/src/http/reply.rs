@@ -103,7 +103,8 @@ impl actix_web::Responder for Reply {
 }
 
 /// The page may use scripts, styles and connections from our own host only, and no inline scripts or styles.
-const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; \
+    img-src 'self'; \
     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /// One of our pages, with its security headers.

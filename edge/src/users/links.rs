@@ -112,7 +112,7 @@ pub struct Invitation {
     pub email: String,
     pub folded: String,
     pub name: String,
-    pub role: String,
+    pub role: Role,
     pub has_account: bool,
 }
 
@@ -131,7 +131,8 @@ pub async fn invitation(pool: &Pool, link: &Secret) -> Result<Option<Invitation>
             email: row.read("email")?,
             folded: row.read("email_folded")?,
             name: row.read("name")?,
-            role: row.read("role")?,
+            role: Role::parse(row.read("role")?)
+                .ok_or_else(|| Error::internal("an invitation with an unknown role"))?,
             has_account: row.read("has_account")?,
         })
     })

@@ -15,6 +15,8 @@ use world::audit::{self, AuditEntry, Filter};
 const TABLES: &[&str] =
     &["campaign", "character", "encounter", "lore", "memory", "message", "npc", "owner", "scene", "session"];
 const ORIGINS: &[&str] = &["api", "turn", "import", "fork", "revert", "system"];
+/// The most entries of a page.
+const ENTRIES_MAX: u16 = 50;
 /// The most characters that are shown of a value.
 const CHARS_MAX: usize = 2000;
 const OPS: &[&str] = &["insert", "update", "delete"];
@@ -84,7 +86,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         before: given.get("before").and_then(|before| before.parse().ok()),
     };
     let tx = at.read().await?;
-    let found = audit::page(&tx, at.campaign.id.0, &filter).await?;
+    let found = audit::page(&tx, at.campaign.id.0, &filter, ENTRIES_MAX).await?;
     let path = at.url("audit");
     let further = found.before.map(|before| {
         let kept = given.iter().filter(|(name, _)| *name != "before");

@@ -21,14 +21,17 @@ use base::error::{Code, Error, Result};
 use edge::{
     caller::Scope,
     http::{
-        Body, Reply,
+        self, Body, Reply,
         etag::Expected,
         paging::{NoFilter, Page},
         read::typed,
-        resource::{self, Ref},
+        resource::{self, Ref, Resource as _},
     },
 };
-use world::campaigns::{Campaigns, models};
+use world::{
+    campaigns::{Campaigns, models},
+    sample,
+};
 
 /// The names of all settings, as `world::campaigns::settings` knows them.
 const SETTINGS: &str = "Known settings: models (the model profile for each task), clean_answers (what is removed from the texts of \
@@ -69,6 +72,7 @@ struct CampaignsPage {
     q: String,
     campaigns: Vec<Card>,
     next: Option<String>,
+    form_id: String,
 }
 render_blocks!(CampaignsPage: as_main, "rows" => as_rows);
 
@@ -110,7 +114,19 @@ pub async fn list(editor: Editor) -> Result<HttpResponse> {
         q,
         campaigns: found.items.into_iter().map(card).collect(),
         next,
+        form_id: Uuid::now_v7().to_string(),
     })
+}
+
+/// Creates a small world to try.
+pub async fn sample(editor: Editor) -> Result<HttpResponse> {
+    let key = once(&editor, &form_id(&editor), &"sample");
+    let made = http::write(&editor.app, &editor.caller, key.as_ref(), async |tx| {
+        editor.app.limits.check_rows(tx, &editor.caller, Campaigns::TABLE).await?;
+        let campaign = sample::write(tx, &editor.caller, None).await?;
+        Reply::created("/admin/campaigns".to_owned(), 1, &campaign)
+    });
+    Ok(editor.redirect(&path_of(&made.await?)?, "The small world is ready. Ask somebody something in the prompt lab."))
 }
 
 fn new_page(editor: &Editor, form_id: String, texts: &Texts, errors: &Errors) -> FormPage {

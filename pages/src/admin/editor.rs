@@ -20,7 +20,9 @@ use super::{
     pending_form,
     render_blocks::RenderBlocks,
     submitted::Submitted,
+    words,
 };
+use crate::model::{self, Model};
 use ai::state::Ai;
 use base::{
     error::{Code, Error, Result},
@@ -48,6 +50,8 @@ pub struct Editor {
     pub user: User,
     pub tenant_name: String,
     pub role: Role,
+    /// Which model answers, if that is known.
+    pub(super) model: Option<Model>,
     /// For the services this is the same as an API key with the role's scopes. The journal records the user.
     pub caller: Caller,
     /// The submitted form; its token is checked.
@@ -90,7 +94,8 @@ impl FromRequest for InCampaign {
             let campaign =
                 resource::find::<Campaigns>(&tx, &editor.caller, None, &Ref::parse(editor.path("c"))).await?;
             drop(tx);
-            Ok(Self { editor, campaign })
+            let model = model::of(&editor.app, &editor.caller.tenant, Some(&campaign)).await;
+            Ok(Self { editor: Editor { model, ..editor }, campaign })
         })
     }
 }
@@ -133,11 +138,15 @@ impl Editor {
         request.extensions_mut().insert(rate);
         rate.allowed("requests")?;
         if !page.scopes().all(|scope| caller.scopes.has(scope)) {
-            let why = format!("The role {} may not use this page. Ask an owner for another role.", place.role.as_str());
+            let why = format!(
+                "The role {} may not use this page. Ask an administrator for another role.",
+                words::role(place.role)
+            );
             return Err(Error::new(Code::Forbidden, why));
         }
         let form = Submitted::read(&request, payload, Some(&secret), page.holds).await?;
-        Ok(Self { app, request, user, tenant_name: place.tenant_name, role: place.role, caller, form, secret })
+        let model = model::of(&app, &caller.tenant, None).await;
+        Ok(Self { app, request, user, tenant_name: place.tenant_name, role: place.role, model, caller, form, secret })
     }
 
     /// A part of the path, such as `{c}` or `{x}`.
@@ -150,6 +159,13 @@ impl Editor {
     #[must_use]
     pub fn may(&self, scope: Scope) -> bool {
         self.caller.scopes.has(scope)
+    }
+
+    /// The full URL of a path, with the host that this browser uses.
+    #[must_use]
+    pub fn whole_url(&self, path: &str) -> String {
+        let info = self.request.connection_info();
+        format!("{}://{}{path}", info.scheme(), info.host())
     }
 
     /// A transaction that reads the tenant's rows.

@@ -6,7 +6,9 @@ use entity::campaign;
 use super::{
     editor::{Editor, InCampaign, MESSAGE_COOKIE, campaign_url},
     submitted::TOKEN_FIELD,
+    words,
 };
+use crate::model::Model;
 use edge::caller::Scope;
 
 /// The items of the navigation. Each page names its own.
@@ -28,6 +30,7 @@ pub enum Tab {
     Rehearsal,
     PromptLab,
     Exchange,
+    Invite,
     Audit,
     Keys,
     Models,
@@ -36,37 +39,40 @@ pub enum Tab {
     Settings,
 }
 
-/// The items of a campaign: label, path, and the scope of the page.
-const CAMPAIGN_TABS: &[(Tab, &str, &str, Scope)] = &[
-    (Tab::Home, "Overview", "", Scope::Read),
-    (Tab::Lore, "Lore", "lore", Scope::Read),
-    (Tab::Memories, "Memories", "memories", Scope::Read),
-    (Tab::Npcs, "NPCs", "npcs", Scope::Read),
-    (Tab::Owners, "Owners", "owners", Scope::Read),
-    (Tab::Characters, "Characters", "characters", Scope::Read),
-    (Tab::Scenes, "Scenes", "scenes", Scope::Read),
-    (Tab::Encounters, "Encounters", "encounters", Scope::Read),
-    (Tab::Turns, "Turns", "turns", Scope::Read),
-    (Tab::Reactions, "Reactions", "reactions", Scope::Gm),
-    (Tab::Rehearsal, "Rehearsal", "rehearsal", Scope::Gm),
-    (Tab::PromptLab, "Prompt lab", "lab", Scope::Gm),
-    (Tab::Exchange, "Import, export", "exchange", Scope::Read),
-    (Tab::Audit, "Audit", "audit", Scope::Admin),
+/// The items of a campaign: label, icon, path, and the scope of the page.
+const CAMPAIGN_TABS: &[(Tab, &str, &str, &str, Scope)] = &[
+    (Tab::Home, "Overview", "overview", "", Scope::Read),
+    (Tab::Lore, "Lore", "lore", "lore", Scope::Read),
+    (Tab::Memories, "Memories", "memories", "memories", Scope::Read),
+    (Tab::Npcs, "NPCs", "npcs", "npcs", Scope::Read),
+    (Tab::Owners, "Owners", "owners", "owners", Scope::Read),
+    (Tab::Characters, "Characters", "characters", "characters", Scope::Read),
+    (Tab::Scenes, "Scenes", "scenes", "scenes", Scope::Read),
+    (Tab::Encounters, "Encounters", "encounters", "encounters", Scope::Read),
+    (Tab::Turns, "Turns", "turns", "turns", Scope::Read),
+    (Tab::Reactions, "Reactions", "reactions", "reactions", Scope::Gm),
+    (Tab::Rehearsal, "Rehearsal", "rehearsal", "rehearsal", Scope::Gm),
+    (Tab::PromptLab, "Prompt lab", "lab", "lab", Scope::Gm),
+    (Tab::Exchange, "Import, export", "exchange", "exchange", Scope::Read),
+    (Tab::Invite, "Invite a player", "table", "invite", Scope::Play),
+    (Tab::Audit, "Audit", "audit", "audit", Scope::Admin),
 ];
 
 /// The items of a tenant.
-const TENANT_TABS: &[(Tab, &str, &str, Scope)] = &[
-    (Tab::Campaigns, "Campaigns", "/admin/campaigns", Scope::Read),
-    (Tab::Models, "Models", "/admin/models", Scope::Admin),
-    (Tab::Keys, "API keys", "/admin/keys", Scope::Admin),
-    (Tab::Users, "Users", "/admin/users", Scope::Admin),
-    (Tab::Usage, "Usage", "/admin/usage", Scope::Admin),
-    (Tab::Settings, "Settings", "/admin/settings", Scope::Admin),
+const TENANT_TABS: &[(Tab, &str, &str, &str, Scope)] = &[
+    (Tab::Campaigns, "Campaigns", "campaigns", "/admin/campaigns", Scope::Read),
+    (Tab::Models, "Models", "models", "/admin/models", Scope::Admin),
+    (Tab::Keys, "API keys", "keys", "/admin/keys", Scope::Admin),
+    (Tab::Users, "Users", "users", "/admin/users", Scope::Admin),
+    (Tab::Usage, "Usage", "usage", "/admin/usage", Scope::Admin),
+    (Tab::Settings, "Settings", "settings", "/admin/settings", Scope::Admin),
 ];
 
 /// A link in the navigation.
 pub struct Link {
     pub label: &'static str,
+    /// The name of its icon.
+    pub icon: &'static str,
     pub path: String,
     pub is_current: bool,
 }
@@ -92,6 +98,8 @@ pub struct Frame {
     pub may_see_secrets: bool,
     pub tenant_links: Vec<Link>,
     pub campaign: Option<CampaignCard>,
+    /// Which model answers, if that is known.
+    pub model: Option<Model>,
     /// The message about the last action.
     pub message: Option<String>,
     form_token: String,
@@ -99,8 +107,8 @@ pub struct Frame {
 
 impl Frame {
     fn new(editor: &Editor, campaign: Option<&campaign::Model>, title: &str, tab: Tab) -> Self {
-        let link = |(its, label, path, scope): &(Tab, &'static str, &str, Scope)| {
-            editor.may(*scope).then(|| Link { label, path: (*path).to_owned(), is_current: *its == tab })
+        let link = |(its, label, icon, path, scope): &(Tab, &'static str, &'static str, &str, Scope)| {
+            editor.may(*scope).then(|| Link { label, icon, path: (*path).to_owned(), is_current: *its == tab })
         };
         let message = editor.request.cookie(MESSAGE_COOKIE).and_then(|cookie| {
             let bytes = BASE64_URL_SAFE_NO_PAD.decode(cookie.value()).ok()?;
@@ -109,7 +117,7 @@ impl Frame {
         Self {
             title: title.to_owned(),
             user_name: editor.user.name.clone(),
-            role: editor.role.as_str(),
+            role: words::role(editor.role),
             tenant_name: editor.tenant_name.clone(),
             has_tenants: editor.user.tenants > 1,
             may_write: editor.may(Scope::Write),
@@ -124,6 +132,7 @@ impl Frame {
                     .map(|link| Link { path: campaign_url(campaign, &link.path), ..link })
                     .collect(),
             }),
+            model: editor.model.clone(),
             message,
             form_token: editor.secret.form_token(),
         }

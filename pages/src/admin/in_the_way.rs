@@ -32,22 +32,26 @@ pub(super) async fn of(at: &InCampaign, error: &Error) -> Result<Vec<InTheWay>> 
         .map(|e| {
             let (table, id) = named(&e.pointer).unwrap_or_else(|| (e.pointer.clone(), Uuid::nil()));
             let label = labels.get(&id).cloned().filter(|label| !label.is_empty());
-            let place = match table.as_str() {
-                "memory" => Some("memories"),
-                "npc" => Some("npcs"),
-                "owner" => Some("owners"),
-                "character" => Some("characters"),
-                "scene" => Some("scenes"),
-                "lore" => Some("lore"),
-                "encounter" => Some("encounters"),
-                _ => None,
-            };
             InTheWay {
                 label: label.unwrap_or_else(|| table.replace('_', " ")),
-                path: place.map(|place| at.url(&format!("{place}/{id}"))),
+                path: place_of(&table).map(|place| at.url(&format!("{place}/{id}"))),
                 kind: table.replace('_', " "),
                 why: e.message.clone(),
             }
         })
         .collect())
+}
+
+/// The editor's path for rows of a table, below their campaign.
+pub(super) fn place_of(table: &str) -> Option<&'static str> {
+    Some(match table {
+        "memory" => "memories",
+        "npc" => "npcs",
+        "owner" => "owners",
+        "character" => "characters",
+        "scene" => "scenes",
+        "lore" => "lore",
+        "encounter" => "encounters",
+        _ => return None,
+    })
 }

@@ -64,6 +64,7 @@ mod frame;
 mod history;
 mod home;
 mod in_the_way;
+mod invite;
 mod keys;
 mod lab;
 mod links;

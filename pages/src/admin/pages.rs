@@ -7,7 +7,7 @@ use super::{
     answer::see,
     audit, broadcasts, campaigns, encounters, erase,
     errors::errors_as_pages,
-    exchange, history, home, keys, lab, links, lore, memories, models,
+    exchange, history, home, invite, keys, lab, links, lore, memories, models,
     page::{Page, Pages, get, open, post},
     reactions, second_factor, settings, sign_in, turn, turns, usage, users, world_form,
 };
@@ -73,12 +73,15 @@ pub const PAGES: &[Page] = &[
     get ("/campaigns", Read, || web::get().to(campaigns::list)),
     post("/campaigns", Write, || web::post().to(campaigns::create)),
     get ("/campaigns/new", Write, || web::get().to(campaigns::new)),
+    post("/campaigns/sample", Write, || web::post().to(campaigns::sample)),
     get ("/c/{c}", Read, || web::get().to(home::page)),
     get ("/c/{c}/edit", Write, || web::get().to(campaigns::edit)),
     post("/c/{c}/edit", Write, || web::post().to(campaigns::save)),
     post("/c/{c}/instructions", Write, || web::post().to(campaigns::decide)),
     get ("/c/{c}/delete", Write, || web::get().to(campaigns::ask)),
     post("/c/{c}/delete", Write, || web::post().to(campaigns::delete)),
+    get ("/c/{c}/invite", Play, || web::get().to(invite::page)).and(Read),
+    post("/c/{c}/invite", Play, || web::post().to(invite::make)).and(Read),
     get ("/c/{c}/audit", Admin, || web::get().to(audit::page)),
 
     // Lore.

@@ -65,12 +65,6 @@ fn with_moment(user: UserView) -> (UserView, String) {
     (user, seen)
 }
 
-/// The full URL of a link, with the host that this browser uses.
-fn whole(editor: &Editor, path: &str) -> String {
-    let info = editor.request.connection_info();
-    format!("{}://{}{path}", info.scheme(), info.host())
-}
-
 /// The list, and the form for an invitation.
 pub async fn list(editor: Editor) -> Result<HttpResponse> {
     editor.show(&users_page(&editor, None, None).await?)
@@ -108,7 +102,7 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
             Ok(editor.redirect("/admin/users", message))
         }
         Ok(Some(view)) => {
-            let made = view.link.map(|path| (view.email, whole(&editor, &path)));
+            let made = view.link.map(|path| (view.email, editor.whole_url(&path)));
             editor.show(&users_page(&editor, None, made).await?)
         }
         Err(error) => {
@@ -175,7 +169,7 @@ pub async fn link(editor: Editor) -> Result<HttpResponse> {
     match made.await {
         Ok((id, path)) => {
             let page = user_page_of(&editor, &id.to_string(), None).await?;
-            editor.show(&UserPage { made: path.map(|path| whole(&editor, &path)), ..page })
+            editor.show(&UserPage { made: path.map(|path| editor.whole_url(&path)), ..page })
         }
         Err(error) => editor.show_again(&user_page(&editor, Some(form_error(error)?)).await?),
     }

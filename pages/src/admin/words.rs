@@ -1,6 +1,17 @@
 //! Values for people to read, and lists as people write them.
 
+use edge::users::Role;
 use serde_json::Value;
+
+/// A role of a user as people read it. The role `owner` is not called so, because the owners of places are something else.
+#[must_use]
+pub fn role(role: Role) -> &'static str {
+    match role {
+        Role::Owner => "administrator",
+        Role::Editor => "editor",
+        Role::Viewer => "viewer",
+    }
+}
 
 /// A JSON value for people to read: a list as words with commas, booleans as yes and no, null as nothing.
 #[must_use]

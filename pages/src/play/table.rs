@@ -5,21 +5,25 @@ use std::collections::HashMap;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
 use entity::{character, session::Role};
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
     answer::{page_or_alert, rendered},
     visit::Visitor,
 };
+use crate::{
+    fight::Fight,
+    model::{self, Model},
+};
 use ai::{planner, state::Ai, turns::again::alternatives_of};
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
-    http::resource::{Ref, campaign_id},
+    http::resource::{self, Ref, campaign_id},
 };
 use world::{
+    campaigns::Campaigns,
     journal,
     messages::service::{VisibleMessage, Which, visible_messages},
     playing::Reader,
@@ -87,6 +91,7 @@ impl Seat {
 struct Page<'a> {
     link: &'a str,
     campaign: String,
+    model: Option<Model>,
     seq: i64,
     messages: String,
     sheet: String,
@@ -187,55 +192,9 @@ pub struct Sheet {
 
 /// Current fights.
 #[derive(Template)]
-#[template(path = "play/fights.html")]
+#[template(path = "fights.html")]
 pub struct Fights {
     fights: Vec<Fight>,
-}
-
-struct Fight {
-    name: String,
-    round: i64,
-    fighters: Vec<Fighter>,
-}
-
-struct Fighter {
-    name: String,
-    initiative: Option<i64>,
-    status: String,
-    hp: Option<(i64, i64)>,
-    conditions: Vec<String>,
-    has_turn: bool,
-    is_enemy: bool,
-}
-
-impl Fight {
-    /// A fight from an encounter as a player is shown it.
-    fn of(view: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let current = &view["current_participant_id"];
-        let mut fighters: Vec<Fighter> = view["participants"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|p| Fighter {
-                name: text(&p["name"]),
-                initiative: p["initiative"].as_f64().map(|n| n.round() as i64),
-                status: text(&p["status"]),
-                hp: p["hp"].as_i64().zip(p["max_hp"].as_i64()),
-                conditions: p["conditions"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .map(|c| c.as_str().or_else(|| c["name"].as_str()).unwrap_or_default().to_owned())
-                    .collect(),
-                has_turn: !current.is_null() && &p["id"] == current,
-                is_enemy: p["is_enemy"] == Value::Bool(true),
-            })
-            .collect();
-        fighters.sort_by_key(|fighter| std::cmp::Reverse(fighter.initiative));
-        let name = view["name"].as_str().filter(|name| !name.is_empty()).unwrap_or("A fight");
-        Self { name: name.to_owned(), round: view["round"].as_i64().unwrap_or(0), fighters }
-    }
 }
 
 /// The table, or the form to join it for people without a visit.
@@ -268,10 +227,11 @@ async fn sat_down(app: &Ai, visitor: &Visitor, link: &str) -> Result<HttpRespons
             &MessageView { link, message, attempts: attempts.of(message) }.render().map_err(Error::internal)?,
         );
     }
-    let campaign = table::campaign_name(&seat.tx, seat.campaign).await?;
+    let campaign = resource::find::<Campaigns>(&seat.tx, &seat.caller, None, &Ref::Id(seat.campaign)).await?;
     let shown = Page {
         link,
-        campaign,
+        model: model::of(app, &seat.caller.tenant, Some(&campaign)).await,
+        campaign: campaign.name,
         seq,
         messages,
         fights: seat.fights().await?.render().map_err(Error::internal)?,

@@ -3,7 +3,6 @@
 pub mod fork;
 pub mod http;
 pub mod models;
-pub mod overview;
 pub mod prompt_section;
 pub mod prompt_template;
 pub mod removal;

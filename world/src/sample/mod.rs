@@ -1,0 +1,48 @@
+//! A small world to try: a harbour town with people, owners, lore, a scene and a fight. The demo begins with it, and the editor
+//! offers it to a tenant that has nothing yet.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::{
+    campaigns::{CampaignInput, Campaigns},
+    encounters,
+    interchange::{report::Report, seed},
+    scenes::{SceneInput, Scenes},
+};
+use base::error::{Error, Result};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::Caller,
+    http::{
+        read,
+        resource::{self, Place},
+    },
+};
+
+const DOCUMENT: &str = include_str!("port-town.json");
+
+/// Writes the town as a new campaign and returns it. `slug` is its slug, which must be free; without one it gets a free slug made
+/// of its name.
+///
+/// # Errors
+/// `slug_taken`, limits of the tenant, and those of the database.
+pub async fn write(tx: &TenantTx, caller: &Caller, slug: Option<&str>) -> Result<Value> {
+    let place = Place { tx, campaign: Uuid::now_v7(), caller };
+    let document: Value = serde_json::from_str(DOCUMENT).map_err(Error::internal)?;
+    let part = |name: &str| document.get(name).cloned().unwrap_or_default();
+    let mut campaign = part("campaign");
+    campaign["slug"] = slug.into();
+    let campaign: CampaignInput = read::typed(campaign)?;
+    let row = resource::insert::<Campaigns>(&place, campaign).await?;
+    let entities = json!({
+        "owners": part("owners"), "players": part("players"), "npcs": part("npcs"), "lore": part("lore"),
+    });
+    let entities = seed::of_value(entities)?;
+    seed::import(&place, entities, &mut Report::new("seed", false)).await?;
+    let scene: SceneInput = read::typed(part("scene"))?;
+    resource::insert::<Scenes>(&place, scene).await?;
+    let rows_max = caller.tenant.limits.rows_per_kind;
+    encounters::service::create(tx, place.campaign, &read::typed(part("encounter"))?, rows_max).await?;
+    resource::view::<Campaigns>(row, caller)
+}
