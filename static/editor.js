@@ -20,7 +20,8 @@ document.body.addEventListener("htmx:sendError", () => {
 
 // A button whose form is on its way to another page says so.
 document.addEventListener("submit", (event) => {
-  if (!event.defaultPrevented) event.submitter?.setAttribute("aria-busy", "true");
+  // A download leaves the page where it is.
+  if (!event.defaultPrevented && !event.target.hasAttribute("data-download")) event.submitter?.setAttribute("aria-busy", "true");
 });
 addEventListener("pageshow", () => {
   for (const busy of document.querySelectorAll("button[aria-busy]")) busy.removeAttribute("aria-busy");

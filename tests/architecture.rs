@@ -198,7 +198,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "planner",
         ],
     ),
-    ("pages", &["assets", "fight", "model", "admin", "play"]),
+    ("pages", &["assets", "emblem", "fight", "model", "admin", "play"]),
     ("tavernkeep", &["config", "app", "demo", "life", "database", "openapi", "docs", "ops", "routes", "server", "cli"]),
 ];
 

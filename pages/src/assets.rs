@@ -116,7 +116,7 @@ pub fn icon(name: &str) -> Safe<String> {
 }
 
 /// Finds what a path below `/static/` names, and whether it names exactly this version. A page that another version of the program
-/// wrote gets the file of this one, which no browser keeps.
+/// wrote gets the file of this one, which a browser does not keep for long.
 #[must_use]
 pub fn find(name: &str) -> Option<(&'static Asset, bool)> {
     if let Some(asset) = ASSETS.get(name) {

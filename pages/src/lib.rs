@@ -7,6 +7,7 @@ extern crate self as pages;
 
 pub mod admin;
 pub mod assets;
+mod emblem;
 mod fight;
 pub mod model;
 pub mod play;

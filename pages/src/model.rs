@@ -38,8 +38,10 @@ impl Model {
     #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Named(_) => "The model that answers",
-            Self::Rehearsal => "The built-in model answers by rules. No AI is asked, and nothing costs money.",
+            Self::Named(_) => "The model for NPCs. An NPC or a task may have its own.",
+            Self::Rehearsal => {
+                "The built-in model answers for NPCs by rules, at no cost. An NPC or a task may have its own."
+            }
             Self::Off => "This tenant has no AI turns.",
             Self::None => "The model is not allowed, or its key cannot be read.",
         }

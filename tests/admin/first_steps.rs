@@ -1,7 +1,8 @@
 //! The first ten minutes in the editor: an empty tenant, the four steps, the overview, and which model answers.
 
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use edge::users::Role;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Visitor;
 use crate::support::Server;
@@ -80,6 +81,7 @@ async fn a_player_is_invited() {
     let tenant = server.tenant("acme").await;
     tenant.world().await;
     let mut owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+    let alice = tenant.get("/v1/campaigns/port-town/characters/player_alice").await.expect(200).body;
     let form = owner.get("/admin/c/port-town/invite?player=player_alice").await.expect(200).text;
     assert!(form.contains("<option value=\"player_alice\" selected>"), "{form}");
     let invite =
@@ -92,6 +94,14 @@ async fn a_player_is_invited() {
     let open = async |link: &str| {
         let (path, token) = link.split_once('#').unwrap();
         assert_eq!(path, format!("{}/play/port-town", server.url));
+        // For this character alone, to read and to play, and for an hour.
+        let claims = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+        let claims: Value = serde_json::from_slice(&claims).unwrap();
+        assert_eq!((&claims["player"], &claims["campaign"]), (&alice["id"], &alice["campaign_id"]));
+        assert_eq!(
+            (&claims["scope"], claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap()),
+            (&json!("read play"), 3600)
+        );
         let request = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
         let sent = request.post(format!("{path}/enter")).header("content-type", "application/x-www-form-urlencoded");
         sent.body(format!("token={token}")).send().await.unwrap().status().as_u16()
@@ -99,7 +109,11 @@ async fn a_player_is_invited() {
     assert_eq!(open(&link(&owner).await).await, 303);
     assert!(invite(&owner, "nobody").await.expect(422).text.contains("role=\"alert\""));
     // Without any key that may play: an administrator's link brings one, others are told what is missing.
-    sqlx::query("UPDATE api_key SET revoked_at = now()").execute(&mut server.owner().await).await.unwrap();
+    // A key that ends before the link would is none.
+    sqlx::query("UPDATE api_key SET expires_at = now() + interval '30 minutes'")
+        .execute(&mut server.owner().await)
+        .await
+        .unwrap();
     let editor = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
     assert!(invite(&editor, "player_alice").await.expect(422).text.contains("Ask an administrator"));
     assert_eq!(open(&link(&owner).await).await, 303);
@@ -135,7 +149,14 @@ async fn the_overview_shows_life() {
     }
     let mut owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
     let page = owner.get("/admin/c/port-town").await.expect(200).text;
-    for part in ["Good evening.", "The key is under the mat.", "On the pier", "7/9", "1 turn", "that nobody has read"] {
+    for part in [
+        "Good evening.",
+        "The key is under the mat.",
+        "On the pier",
+        "7/9",
+        "1 turn</a> failed",
+        "that nobody has read",
+    ] {
         assert!(page.contains(part), "{part}: {page}");
     }
     // One place, however it is spelled.

@@ -23,6 +23,8 @@ const LOOKED_AT: i64 = 5000;
 #[derive(Debug, Default)]
 pub struct Filter {
     pub table: Option<String>,
+    /// Only changes of one of these tables; empty for all.
+    pub tables: &'static [&'static str],
     pub origin: Option<String>,
     pub op: Option<String>,
     pub row: Option<Uuid>,
@@ -81,6 +83,7 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter, shown: u16) ->
            AND ($5::text IS NULL OR j.table_name = $5) AND ($6::text IS NULL OR j.origin = $6) \
            AND ($7::text IS NULL OR j.op = $7) AND ($8::uuid IS NULL OR j.row_id = $8) \
            AND ($9::uuid IS NULL OR j.user_id = $9 OR j.key_id = $9) AND ($10::uuid IS NULL OR j.turn_id = $10) \
+           AND ($12::text[] = '{}' OR j.table_name = ANY ($12)) \
          ORDER BY j.seq DESC LIMIT $11",
         ["before", "after"],
     );
@@ -96,6 +99,7 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter, shown: u16) ->
         .bind(filter.actor)
         .bind(filter.turn)
         .bind(i64::from(shown) + 1)
+        .bind(filter.tables)
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let is_full = budget::is_cut(&rows) || rows.len() > usize::from(shown);

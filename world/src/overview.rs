@@ -56,7 +56,7 @@ const RESIDENTS_MAX: i64 = 60;
 const PLACES_MAX: usize = 8;
 /// The most messages of [`last_words`].
 const WORDS_MAX: i64 = 6;
-/// How many of the newest turns [`attention`] looks at.
+/// How many of the newest turns [`attention`] and [`was_played`] look at.
 const TURNS_MAX: i64 = 200;
 /// The most drafts that [`attention`] names.
 const DRAFTS_MAX: i64 = 4;
@@ -76,22 +76,26 @@ pub struct Resident {
     pub name: String,
 }
 
-/// Who is where: places with characters first. Takes one round trip.
+/// Who is where, places with characters first, and whether others are somewhere, too. Takes one round trip.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn places(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Whereabouts>> {
+pub async fn places(tx: &TenantTx, campaign: Uuid) -> Result<(Vec<Whereabouts>, bool)> {
     let of = |kind: &str, table: &str| {
         format!(
-            "(SELECT '{kind}' AS kind, slug, name, location FROM {table} WHERE tenant_id = $1 AND campaign_id = $2 \
+            "(SELECT '{kind}' AS kind, slug, name, location, id FROM {table} WHERE tenant_id = $1 AND campaign_id = $2 \
               AND location <> '' ORDER BY id LIMIT {RESIDENTS_MAX})"
         )
     };
-    let rows = sqlx::query(AssertSqlSafe(format!("{} UNION ALL {}", of("characters", "character"), of("npcs", "npc"))))
-        .bind(tx.tenant())
-        .bind(campaign)
-        .fetch_all(&mut *tx.connection().await)
-        .await?;
+    let rows = sqlx::query(AssertSqlSafe(format!(
+        "{} UNION ALL {} ORDER BY kind, id",
+        of("characters", "character"),
+        of("npcs", "npc")
+    )))
+    .bind(tx.tenant())
+    .bind(campaign)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
     let resident = |row: &sqlx::postgres::PgRow| {
         let person = Resident { kind: row.read("kind")?, slug: row.read("slug")?, name: row.read("name")? };
         Ok((row.read::<String>("location")?, person))
@@ -104,7 +108,10 @@ pub async fn places(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Whereabouts>> {
             None => places.push((key, Whereabouts { location, people: vec![person] })),
         }
     }
-    Ok(places.into_iter().map(|(_, place)| place).take(PLACES_MAX).collect())
+    let residents_max = usize::try_from(RESIDENTS_MAX).unwrap_or(usize::MAX);
+    let of = |kind| places.iter().flat_map(|(_, place)| &place.people).filter(|person| person.kind == kind).count();
+    let is_cut = places.len() > PLACES_MAX || of("characters") == residents_max || of("npcs") == residents_max;
+    Ok((places.into_iter().map(|(_, place)| place).take(PLACES_MAX).collect(), is_cut))
 }
 
 /// What was said last, oldest first, as the caller may read it. Takes one round trip.
@@ -162,14 +169,17 @@ pub async fn attention(tx: &TenantTx, campaign: Uuid) -> Result<Attention> {
     })
 }
 
-/// Whether a program or a player has ever had a turn in the campaign: one that no user of the editor asked for. One round trip.
+/// Whether one of the newest [`TURNS_MAX`] turns was a program's or a player's: one that no user of the editor asked for. One round trip.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn was_played(tx: &TenantTx, campaign: Uuid) -> Result<bool> {
     // A turn names a user or a key in the same column.
-    let sql = "SELECT EXISTS (SELECT FROM turn t JOIN api_key k ON k.tenant_id = t.tenant_id AND k.id = t.key_id \
-               WHERE t.tenant_id = $1 AND t.campaign_id = $2) AS played";
-    let found = sqlx::query(sql).bind(tx.tenant()).bind(campaign).fetch_one(&mut *tx.connection().await).await?;
+    let sql = format!(
+        "SELECT EXISTS (SELECT FROM (SELECT key_id FROM turn WHERE tenant_id = $1 AND campaign_id = $2 \
+           ORDER BY id DESC LIMIT {TURNS_MAX}) AS t JOIN api_key k ON k.tenant_id = $1 AND k.id = t.key_id) AS played"
+    );
+    let found =
+        sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(campaign).fetch_one(&mut *tx.connection().await).await?;
     found.read("played")
 }

@@ -5,7 +5,7 @@ mod page;
 
 use actix_web::{
     HttpRequest, HttpResponse, get,
-    http::{Method, StatusCode},
+    http::{Method, StatusCode, header},
     route,
     web::{self, Bytes},
 };
@@ -124,7 +124,9 @@ pub async fn fallback(request: HttpRequest) -> Result<HttpResponse> {
     if request.method() != Method::GET || request.path().starts_with("/v1/") || !wants_page(&request) {
         return Err(error);
     }
-    Ok(html(StatusCode::NOT_FOUND, NoPage.render().map_err(Error::internal)?))
+    let mut answer = html(StatusCode::NOT_FOUND, NoPage.render().map_err(Error::internal)?);
+    answer.headers_mut().insert(header::VARY, header::HeaderValue::from_static("accept"));
+    Ok(answer)
 }
 
 /// Whether a browser shows the answer to a person.

@@ -20,6 +20,8 @@ use db::tenancy::TenantTx;
 
 /// How long a link is valid.
 const LINK_SECONDS: i64 = 3600;
+/// The name of the key that is created for links if there is none.
+const KEY_NAME: &str = "Player links";
 
 /// The path and token of a link for a character. It is bound to an active key of the tenant with the scopes `read` and
 /// `play`. `db` is a connection of the schema owner.
@@ -65,13 +67,16 @@ pub async fn for_user(
     (campaign, campaign_id): (&str, Uuid),
     player: Uuid,
 ) -> Result<String> {
+    caller.needs(Scope::Read, "A player link")?;
     caller.needs(Scope::Play, "A player link")?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let known = sqlx::query(
-        "SELECT prefix FROM api_key WHERE tenant_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) \
-           AND scopes @> ARRAY['read', 'play'] ORDER BY created_at LIMIT 1",
+        "SELECT prefix FROM api_key WHERE tenant_id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now() + $2 * interval '1 second') \
+           AND scopes @> ARRAY['read', 'play'] ORDER BY name = $3 DESC, created_at LIMIT 1",
     )
     .bind(caller.tenant_id())
+    .bind(LINK_SECONDS as f64)
+    .bind(KEY_NAME)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     drop(tx);
@@ -79,7 +84,7 @@ pub async fn for_user(
         Some(row) => row.read("prefix")?,
         None if caller.scopes.has(Scope::Admin) => {
             let scopes = [Scope::Read, Scope::Play].into_iter().collect();
-            let input = KeyInput { name: "Player links".to_owned(), scopes, expires_in_seconds: None };
+            let input = KeyInput { name: KEY_NAME.to_owned(), scopes, expires_in_seconds: None };
             let made = service::create(app, caller, input, None).await?;
             made.map(|key| key.prefix).ok_or_else(|| Error::internal("a key without a view"))?
         }

@@ -3,7 +3,11 @@
 use actix_web::HttpResponse;
 use askama::Template;
 
-use super::{Frame, InCampaign, Tab, in_the_way::place_of, list::moment};
+use super::{
+    Frame, InCampaign, Tab,
+    in_the_way::{WITH_PAGES, place_of},
+    list::moment,
+};
 use crate::{fight::Fight, render_blocks};
 use base::error::Result;
 use edge::caller::Scope;
@@ -33,6 +37,8 @@ struct HomePage {
     words: Vec<VisibleMessage>,
     fights: Vec<Fight>,
     places: Vec<Whereabouts>,
+    /// Whether more people have a location than the page names.
+    has_more_places: bool,
     /// None if the user may not see the journal.
     changes: Option<Vec<Change>>,
     /// None if the user could do nothing about it.
@@ -63,7 +69,7 @@ fn steps(at: &InCampaign, counts: &[(&str, &str, i64)], was_played: bool) -> Vec
         step("Ask them in the prompt lab", "You see what the model reads, and what it answers.", "lab", has("turns")),
         step(
             "Invite a player",
-            "A link opens the table in a browser. This is done when somebody has played.",
+            "A link opens the table in a browser. Done when a player or a program has had a turn.",
             "invite",
             was_played,
         ),
@@ -115,11 +121,17 @@ impl Change {
     }
 }
 
+/// A number that was counted up to a limit.
+fn counted(number: i64) -> String {
+    if number > overview::COUNTED_MAX { format!("over {}", overview::COUNTED_MAX) } else { number.to_string() }
+}
+
 /// The newest changes of rows that have a page, one of each row.
 async fn changes(at: &InCampaign, tx: &db::tenancy::TenantTx) -> Result<Vec<Change>> {
-    let found = audit::page(tx, at.campaign.id.0, &audit::Filter::default(), CHANGES_READ).await?;
+    let filter = audit::Filter { tables: WITH_PAGES, ..audit::Filter::default() };
+    let found = audit::page(tx, at.campaign.id.0, &filter, CHANGES_READ).await?;
     let mut seen = std::collections::HashSet::new();
-    let shown = found.entries.into_iter().filter(|entry| place_of(&entry.table).is_some() && seen.insert(entry.row));
+    let shown = found.entries.into_iter().filter(|entry| seen.insert(entry.row));
     Ok(shown.take(CHANGES_MAX).map(|entry| Change::of(at, entry)).collect())
 }
 
@@ -135,12 +147,10 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         label,
         kind,
         path: at.url(kind),
-        number: match number {
-            number if number > overview::COUNTED_MAX => format!("over {}", overview::COUNTED_MAX),
-            number => number.to_string(),
-        },
+        number: counted(number),
     });
     let sees_journal = at.may(Scope::Gm);
+    let (places, has_more_places) = overview::places(&tx, campaign).await?;
     let shown = HomePage {
         frame: at.frame("Overview", Tab::Home),
         base: at.url(""),
@@ -150,7 +160,8 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         counts: counts.collect(),
         words: overview::last_words(&tx, &at.caller, campaign).await?,
         fights: table::fights(&tx, campaign, &at.caller).await?.iter().map(Fight::of).collect(),
-        places: overview::places(&tx, campaign).await?,
+        places,
+        has_more_places,
         changes: match sees_journal {
             true => Some(changes(&at, &tx).await?),
             false => None,

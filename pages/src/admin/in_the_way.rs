@@ -42,6 +42,9 @@ pub(super) async fn of(at: &InCampaign, error: &Error) -> Result<Vec<InTheWay>> 
         .collect())
 }
 
+/// The tables whose rows have a page.
+pub(super) const WITH_PAGES: &[&str] = &["memory", "npc", "owner", "character", "scene", "lore", "encounter"];
+
 /// The editor's path for rows of a table, below their campaign.
 pub(super) fn place_of(table: &str) -> Option<&'static str> {
     Some(match table {

@@ -24,6 +24,8 @@ struct InvitePage {
     new_path: String,
     /// The slugs and names of those who can be played.
     characters: Vec<(String, String)>,
+    /// Whether there are others. Then a slug is written, not chosen.
+    has_more: bool,
     chosen: String,
     /// Whom a link was made for, and the link.
     made: Option<(String, String)>,
@@ -35,6 +37,7 @@ async fn shown(at: &InCampaign, made: Option<(String, String)>, problem: Option<
     let tx = at.read().await?;
     let page = Page::<CharacterFilter>::parse("sort=name&limit=200")?;
     let found = resource::find_page::<Characters>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
+    let has_more = found.next_cursor.is_some();
     let chosen = match at.form.text("player") {
         "" => given(at.request.query_string(), "player"),
         sent => sent.to_owned(),
@@ -44,6 +47,7 @@ async fn shown(at: &InCampaign, made: Option<(String, String)>, problem: Option<
         path: at.url("invite"),
         new_path: at.url("characters/new"),
         characters: found.items.into_iter().map(|character| (character.slug, character.name)).collect(),
+        has_more,
         chosen,
         made,
         problem,

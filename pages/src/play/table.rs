@@ -12,6 +12,7 @@ use super::{
     visit::Visitor,
 };
 use crate::{
+    emblem::Emblem,
     fight::Fight,
     model::{self, Model},
 };
@@ -128,6 +129,10 @@ pub struct MessageView<'a> {
 }
 
 impl MessageView<'_> {
+    fn emblem(&self) -> Emblem {
+        Emblem::of(self.name())
+    }
+
     /// The speaker's name, or a default if the frontend gave none.
     fn name(&self) -> &str {
         match (self.message.speaker.as_str(), self.message.author.as_str()) {
