@@ -1,6 +1,6 @@
 //! The files that pages load: the stylesheet, scripts, fonts and pictures.
 //!
-//! Pages name a file by [`url`], which holds a digest of the file's bytes. A browser may keep such a file for a year, because
+//! Pages name a file by [`url()`], which holds a digest of the file's bytes. A browser may keep such a file for a year, because
 //! other bytes have another name. A new file is one line in [`FILES`], and pages show an icon of `static/icons.svg` by [`icon`].
 //! Everything here is part of the program, and nothing of it was written by a user.
 
