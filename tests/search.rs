@@ -5,7 +5,7 @@ use proptest::{prelude::*, strategy::ValueTree as _, test_runner::TestRunner};
 use serde_json::{Value, json};
 use sqlx::Row;
 
-use crate::support::{Server, World, until};
+use crate::support::{Server, World, patiently, until};
 
 /// The slugs, or else the texts, of what a list finds.
 async fn found(world: &World<'_>, list: &str, q: &str) -> Vec<String> {
@@ -318,7 +318,8 @@ async fn any_part_of_a_text_without_spaces_finds_it() {
         [("han", many(0x20000, 100_000)), ("words", many(0x1d400, 50_000)), ("grows", "\u{fdfa}".repeat(100_000))]
     {
         let kept: String = content.chars().flat_map(|c| [c, ' ']).take(100_000).collect();
-        world.post("/lore", entry(slug, "Long", &content)).await.expect(201);
-        world.patch(&format!("/lore/{slug}"), json!({ "content": kept })).await.expect(200);
+        patiently(|| world.post("/lore", entry(slug, "Long", &content))).await.expect(201);
+        let path = format!("/lore/{slug}");
+        patiently(|| world.patch(&path, json!({ "content": kept }))).await.expect(200);
     }
 }
