@@ -90,7 +90,7 @@ static ASSETS: LazyLock<HashMap<&'static str, Asset>> = LazyLock::new(|| {
     assets
 });
 
-/// The name with a digest of the bytes before its first dot's end: `icon.0123456789ab.svg`.
+/// The name with a digest of the bytes after its first dot: `icon.svg` becomes `icon.0123456789ab.svg`.
 fn versioned(name: &str, body: &[u8]) -> String {
     let digest = hex(&Sha256::digest(body));
     let (stem, end) = name.split_once('.').unwrap_or((name, ""));

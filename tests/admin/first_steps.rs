@@ -1,7 +1,7 @@
 //! The first ten minutes in the editor: an empty tenant, the four steps, the overview, and which model answers.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use edge::users::Role;
+use edge::{tenant_settings::service::set_limits, tenants::TenantLimits, users::Role};
 use serde_json::{Value, json};
 
 use super::Visitor;
@@ -40,6 +40,13 @@ async fn a_small_world_to_try() {
     let page = viewer.get("/admin/campaigns").await.expect(200).text;
     assert!(page.contains("There are no campaigns yet") && !page.contains("Try a small world"));
     viewer.post("/admin/campaigns/sample", &[]).await.expect(403);
+    // A tenant that may not have as many rows gets nothing of it.
+    let limits = TenantLimits { rows_per_kind: 3, ..TenantLimits::unlimited() };
+    set_limits(&mut server.owner().await, other.tenant, &limits).await.unwrap();
+    let small = Visitor::signed_in(&server, other.tenant, Role::Owner).await;
+    let refused = small.post("/admin/campaigns/sample", &[]).await;
+    assert!((400..500).contains(&refused.status), "{}: {}", refused.status, refused.text);
+    assert_eq!(other.get("/v1/campaigns").await.items().len(), 0);
 }
 
 /// Each of the four steps is one click away, and ticked once it is done.

@@ -24,7 +24,7 @@ const LOOKED_AT: i64 = 5000;
 pub struct Filter {
     pub table: Option<String>,
     /// Only changes of one of these tables; empty for all.
-    pub tables: &'static [&'static str],
+    pub tables: Vec<&'static str>,
     pub origin: Option<String>,
     pub op: Option<String>,
     pub row: Option<Uuid>,
@@ -99,7 +99,7 @@ pub async fn page(tx: &TenantTx, campaign: Uuid, filter: &Filter, shown: u16) ->
         .bind(filter.actor)
         .bind(filter.turn)
         .bind(i64::from(shown) + 1)
-        .bind(filter.tables)
+        .bind(&filter.tables)
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let is_full = budget::is_cut(&rows) || rows.len() > usize::from(shown);

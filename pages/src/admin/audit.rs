@@ -78,7 +78,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     };
     let filter = Filter {
         table: one_of("table", TABLES),
-        tables: &[],
+        tables: Vec::new(),
         origin: one_of("origin", ORIGINS),
         op: one_of("op", OPS),
         row: id("row")?,

@@ -5,7 +5,7 @@ use askama::Template;
 
 use super::{
     Frame, InCampaign, Tab,
-    in_the_way::{WITH_PAGES, place_of},
+    in_the_way::{place_of, tables_with_pages},
     list::moment,
 };
 use crate::{fight::Fight, render_blocks};
@@ -128,7 +128,7 @@ fn counted(number: i64) -> String {
 
 /// The newest changes of rows that have a page, one of each row.
 async fn changes(at: &InCampaign, tx: &db::tenancy::TenantTx) -> Result<Vec<Change>> {
-    let filter = audit::Filter { tables: WITH_PAGES, ..audit::Filter::default() };
+    let filter = audit::Filter { tables: tables_with_pages(), ..audit::Filter::default() };
     let found = audit::page(tx, at.campaign.id.0, &filter, CHANGES_READ).await?;
     let mut seen = std::collections::HashSet::new();
     let shown = found.entries.into_iter().filter(|entry| seen.insert(entry.row));

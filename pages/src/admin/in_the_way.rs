@@ -42,19 +42,23 @@ pub(super) async fn of(at: &InCampaign, error: &Error) -> Result<Vec<InTheWay>> 
         .collect())
 }
 
+/// The tables whose rows have a page, and the editor's path for them, below their campaign.
+const PLACES: [(&str, &str); 7] = [
+    ("memory", "memories"),
+    ("npc", "npcs"),
+    ("owner", "owners"),
+    ("character", "characters"),
+    ("scene", "scenes"),
+    ("lore", "lore"),
+    ("encounter", "encounters"),
+];
+
 /// The tables whose rows have a page.
-pub(super) const WITH_PAGES: &[&str] = &["memory", "npc", "owner", "character", "scene", "lore", "encounter"];
+pub(super) fn tables_with_pages() -> Vec<&'static str> {
+    PLACES.iter().map(|(table, _)| *table).collect()
+}
 
 /// The editor's path for rows of a table, below their campaign.
 pub(super) fn place_of(table: &str) -> Option<&'static str> {
-    Some(match table {
-        "memory" => "memories",
-        "npc" => "npcs",
-        "owner" => "owners",
-        "character" => "characters",
-        "scene" => "scenes",
-        "lore" => "lore",
-        "encounter" => "encounters",
-        _ => return None,
-    })
+    PLACES.iter().find(|(known, _)| *known == table).map(|(_, place)| *place)
 }

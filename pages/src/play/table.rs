@@ -130,17 +130,7 @@ pub struct MessageView<'a> {
 
 impl MessageView<'_> {
     fn emblem(&self) -> Emblem {
-        Emblem::of(self.name())
-    }
-
-    /// The speaker's name, or a default if the frontend gave none.
-    fn name(&self) -> &str {
-        match (self.message.speaker.as_str(), self.message.author.as_str()) {
-            ("", "player") => "A player",
-            ("", "system") => "The table",
-            ("", _) => "Game Master",
-            (name, _) => name,
-        }
+        Emblem::of(self.message.name())
     }
 }
 

@@ -249,6 +249,19 @@ pub struct VisibleMessage {
     pub rolls: Vec<VisibleRoll>,
 }
 
+impl VisibleMessage {
+    /// The speaker's name, or a default if the frontend gave none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match (self.speaker.as_str(), self.author.as_str()) {
+            ("", "player") => "A player",
+            ("", "system") => "The table",
+            ("", _) => "Game Master",
+            (name, _) => name,
+        }
+    }
+}
+
 /// A roll as it is shown to people.
 #[derive(Clone, Debug)]
 pub struct VisibleRoll {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    campaigns::{CampaignInput, Campaigns},
+    campaigns::{CampaignInput, Campaigns, fork},
     encounters,
     interchange::{report::Report, seed},
     scenes::{SceneInput, Scenes},
@@ -18,6 +18,7 @@ use edge::{
         read,
         resource::{self, Place},
     },
+    limits,
 };
 
 const DOCUMENT: &str = include_str!("port-town.json");
@@ -44,5 +45,6 @@ pub async fn write(tx: &TenantTx, caller: &Caller, slug: Option<&str>) -> Result
     resource::insert::<Scenes>(&place, scene).await?;
     let rows_max = caller.tenant.limits.rows_per_kind;
     encounters::service::create(tx, place.campaign, &read::typed(part("encounter"))?, rows_max).await?;
+    limits::check_rows_kept(tx, rows_max, fork::TABLES).await?;
     resource::view::<Campaigns>(row, caller)
 }
