@@ -30,6 +30,24 @@ addEventListener("pageshow", () => {
 // A form that could not be kept says first what is wrong with it.
 document.getElementById("problems")?.focus();
 
+// A list of things gets another empty row when something is written into the last one.
+const ROWS_MAX = 40;
+document.addEventListener("input", ({ target }) => {
+  const things = target.closest?.(".things[data-grows]");
+  const last = [...(things?.querySelectorAll(".thing") ?? [])].at(-1);
+  const count = things?.querySelector("input[name$='-rows']");
+  const number = Number(count?.value);
+  if (!last?.contains(target) || number >= ROWS_MAX) return;
+  const next = last.cloneNode(true);
+  next.setAttribute("aria-label", next.getAttribute("aria-label").replace(/\d+$/, number + 1));
+  for (const field of next.querySelectorAll("input, select")) {
+    field.name = field.name.replace(`${things.id}-${number - 1}-`, `${things.id}-${number}-`);
+    field.value = "";
+  }
+  last.after(next);
+  count.value = number + 1;
+});
+
 // Who signed in again in another tab goes on with the forms of that visit. Returns whether there is one.
 const renewForms = async () => {
   const answer = await fetch(location.href, { redirect: "manual" }).catch(() => undefined);

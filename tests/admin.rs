@@ -4,6 +4,7 @@
 mod back;
 mod browser;
 mod door;
+mod entity;
 mod erase;
 mod files;
 mod first_steps;
@@ -149,4 +150,14 @@ async fn somebody_waits(server: &Server) {
 /// Whether a page is a file, which no browser shows.
 fn is_file(path: &str) -> bool {
     path.ends_with(".json") || path.ends_with("/exchange/card")
+}
+
+/// A text of a page without tags, with single spaces.
+pub fn words(page: &str) -> String {
+    let mut text = String::new();
+    for part in page.split('<') {
+        text.push_str(part.split_once('>').map_or(part, |(_, text)| text));
+        text.push(' ');
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

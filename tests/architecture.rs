@@ -163,6 +163,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "sessions",
             "table",
             "overview",
+            "around",
             "sample",
         ],
     ),
@@ -198,7 +199,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "planner",
         ],
     ),
-    ("pages", &["assets", "emblem", "fight", "model", "admin", "play"]),
+    ("pages", &["assets", "emblem", "fight", "model", "sheet", "admin", "play"]),
     ("tavernkeep", &["config", "app", "demo", "life", "database", "openapi", "docs", "ops", "routes", "server", "cli"]),
 ];
 

@@ -48,6 +48,7 @@ const STYLES: &str = concat!(
     include_str!("../../static/css/pieces.css"),
     include_str!("../../static/css/door.css"),
     include_str!("../../static/css/editor.css"),
+    include_str!("../../static/css/entity.css"),
     include_str!("../../static/css/forms.css"),
     include_str!("../../static/css/lists.css"),
     include_str!("../../static/css/lab.css"),

@@ -11,3 +11,4 @@ mod emblem;
 mod fight;
 pub mod model;
 pub mod play;
+mod sheet;

@@ -3,7 +3,11 @@
 mod support;
 
 use rules::{
-    resolve::{AttackArgs, Circumstances, Outcome, StateChange, apply},
+    dice::Given,
+    resolve::{
+        AttackArgs, Circumstances, Outcome, SavingThrowArgs, SkillCheckArgs, StateChange, apply, resolve_attack,
+        resolve_saving_throw, resolve_skill_check, save_bonus, sheet_attacks, skill_bonus,
+    },
     sheet::{Condition, Creature, KnownSpell, WeaponAbility, Worn},
     srd::Ability,
 };
@@ -221,4 +225,54 @@ fn armor_class_from_what_is_worn() {
         (c.armor, c.shield) = (worn(armor), worn(shield));
         assert_eq!(c.armor_class_worn(), total, "{armor} {shield}");
     }
+}
+
+/// What a sheet shows is what is rolled.
+#[test]
+fn a_sheet_shows_the_numbers_that_rolls_have() {
+    let names: Vec<&str> = rules::srd::WEAPONS.iter().map(|weapon| weapon.name).chain(["+1 longsword"]).collect();
+    let mut actor = with_features(armed(hero("Fighter", 5, [16, 14, 14, 10, 10, 10]), &names), &["Jack of All Trades"]);
+    actor.skill_proficiencies = vec!["Stealth".to_owned()];
+    actor.saving_throw_proficiencies = vec!["constitution".to_owned()];
+    let shown = sheet_attacks(&actor);
+    assert_eq!(shown.len(), names.len());
+    for (name, shown) in names.iter().zip(&shown) {
+        let dice = [4; 6];
+        let o = resolve_attack(&actor, &foe(5, 200), &with(name), &plain(), &mut Given::new(&dice)).unwrap();
+        assert_eq!(o.total_modifier, format!("{:+}", shown.bonus), "{name}");
+        let Some(damage) = o.damage else {
+            assert_eq!((*name, shown.damage.as_str()), ("net", ""));
+            continue;
+        };
+        let row = &damage.breakdown[0];
+        let (dice, flat) = (row.dice.as_str(), row.flat_bonus);
+        let sum = if dice.is_empty() {
+            flat.to_string()
+        } else if flat == 0 {
+            dice.to_owned()
+        } else {
+            format!("{dice}{flat:+}")
+        };
+        assert_eq!(shown.damage, sum, "{name}");
+        assert_eq!(row.damage_type.as_deref(), Some(shown.damage_type.as_str()), "{name}");
+    }
+    for skill in &rules::srd::SKILLS {
+        let args = SkillCheckArgs { skill: skill.name.to_owned(), dc: 10, ability: None };
+        let o = resolve_skill_check(&actor, &args, &plain(), &mut Given::new(&[11, 11])).unwrap();
+        assert_eq!(o.total_modifier, format!("{:+}", skill_bonus(&actor, skill)), "{}", skill.name);
+    }
+    for ability in Ability::ALL {
+        let args = SavingThrowArgs { ability: ability.name().to_owned(), dc: 10, ..SavingThrowArgs::default() };
+        let o = resolve_saving_throw(&actor, &args, &plain(), &mut Given::new(&[11, 11])).unwrap();
+        assert_eq!(o.total_modifier, format!("{:+}", save_bonus(&actor, ability)), "{ability:?}");
+    }
+    let wolf = with_attack(foe(13, 11), "Bite", 4, "2d4+2", "piercing");
+    let bite = &sheet_attacks(&wolf)[0];
+    assert_eq!(
+        (bite.bonus, bite.damage.as_str(), bite.damage_type.as_str(), bite.reach_ft),
+        (4, "2d4+2", "piercing", 5)
+    );
+    let broken = with_attack(foe(13, 11), "Bite", 4, "a lot", "piercing");
+    let problem = sheet_attacks(&broken)[0].problem.clone();
+    assert_eq!(problem.as_deref(), Some("\"a lot\", the damage of Bite, is not a sum of dice"));
 }

@@ -50,6 +50,9 @@ async fn a_worldbuilder_works_with_script() {
     browser.js(&press("{ key: 's', ctrlKey: true, bubbles: true, cancelable: true }")).await;
     browser.sees("[role=status]", "The NPC was created").await;
     assert_eq!(browser.text("h1").await, HOSTILE);
+    assert_eq!(browser.text("#about .prose").await, HOSTILE);
+    browser.js(&press("{ key: 'e', bubbles: true }")).await;
+    browser.sees("h1", "Edit").await;
     assert_eq!(browser.value("#description").await, HOSTILE);
     let made = world.get("/npcs?sort=-created_at").await.items()[0].clone();
     assert_eq!((&made["name"], &made["description"]), (&json!(HOSTILE), &json!(HOSTILE)));
@@ -91,6 +94,7 @@ async fn a_worldbuilder_works_without_script() {
     browser.write("#level", "2").await;
     browser.click(".buttons button").await;
     browser.reads("[role=status]", "The character was created.").await;
+    browser.click("a.button").await;
     browser.write("#player_name", "Mara").await;
     browser.click(".buttons button").await;
     browser.reads("[role=status]", "The character was saved.").await;

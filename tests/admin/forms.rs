@@ -37,7 +37,7 @@ async fn rows_are_made_changed_and_deleted_by_forms() {
         // Sent twice, there is one.
         assert_eq!(mara.post(&list, &all).await.expect(303).header("location"), path);
         assert_eq!(world.get(&format!("/{kind}?q=Zed")).await.items().len(), 1, "{kind}");
-        let page = mara.get(&path).await.expect(200).text;
+        let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
         let version = field(&page, "version");
         let sent: Vec<(String, String)> = fields_of(&page);
         let mut changed: Vec<(&str, &str)> = sent.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
@@ -121,7 +121,7 @@ async fn what_cannot_be_kept_says_why_beside_its_field() {
             "npcs",
             &[("name", "Zed"), ("stats-attacks", r#"[{"name":"Bite"}]"#)],
             "stats-attacks",
-            "This field is required. (0/damage)",
+            "This field is required. (row 1, Damage)",
         ),
         ("npcs", &[("name", "Zed"), ("owner_ids", "nobody")], "owner_ids", "There is no such owner"),
         ("npcs", &[("name", "Zed"), ("slug", "innkeeper_bob")], "slug", "This slug is taken"),
@@ -156,17 +156,21 @@ async fn untouched_parts_of_a_row_stay_as_they_are() {
     let world = tenant.world().await;
     let full = json!({
         "name": "Full", "spell_slots": { "1": { "max": 4, "remaining": 2 }, "2": { "max": 2, "remaining": 1 } },
-        "extensions": { "vtt": { "x": [1, 2.5, null], "s": "<b>" } }, "spells": ["Fire Bolt"], "inventory": [{ "rope": 1 }],
-        "armor": { "name": "Leather" }, "conditions": [{ "name": "prone", "until_rest": true }], "location": " odd  place ",
+        "extensions": { "vtt": { "x": [1, 2.5, null], "s": "<b>" } }, "spells": ["Fire Bolt", { "name": "Zap", "level": 1, "attack": "ranged", "damage": { "dice": "1d6" }, "x": [1] }], "inventory": [{ "rope": 1 }],
+        "armor": { "name": "Leather", "weight": 10 }, "shield": "Buckler", "conditions": [{ "name": "prone", "until_rest": true }],
+        "location": " odd  place ", "hit_dice": { "die": 8, "max": 3, "remaining": 2 }, "concentration": { "spell": "Bless" },
+        "weapons": [{ "name": "Dagger \"<b>\"", "bonus": 1, "properties": ["light", "a, b"], "range": { "normal": 20, "long": 60 } }],
+        "features": [{ "name": "Luck", "percentage": 7, "source": "Fate" }], "resources": [{ "name": "Ki", "max": 3, "remaining": 2 }],
+        "effects": [{ "name": "Bless", "rounds_remaining": 3 }],
     });
     world.post("/characters", full).await.expect(201);
     let before = world.get("/characters/full").await.body;
     let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
     let path = format!("/admin/c/port-town/characters/{}", before["id"].as_str().unwrap());
-    let page = mara.get(&path).await.expect(200).text;
+    let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
     let sent = fields_of(&page);
     let mut fields: Vec<(&str, &str)> = sent.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-    fields.retain(|(name, _)| !matches!(*name, "form_token" | "spell_slots"));
+    fields.retain(|(name, _)| *name != "form_token" && !name.starts_with("spell_slots"));
     // A key that is taken out of an object is gone.
     fields.push(("spell_slots", r#"{ "1": { "max": 4, "remaining": 2 } }"#));
     mara.post(&path, &fields).await.expect(303);
@@ -176,6 +180,74 @@ async fn untouched_parts_of_a_row_stay_as_they_are() {
         after[name] = before[name].clone();
     }
     assert_eq!(after, before);
+}
+
+/// Things with parts have a row each: what has a field is changed, what has none stays, and a row without its name is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn things_with_parts_are_edited_in_rows() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let zed = json!({ "name": "Zed", "spells": ["Fire Bolt", "Light"], "spell_slots": { "1": { "max": 4, "remaining": 2 } },
+        "weapons": [{ "name": "Dagger", "range": { "normal": 20, "long": 60 } }, { "name": "Club" }],
+        "inventory": ["rope", { "name": "torch", "quantity": 3, "lit": true }] });
+    let id = world.post("/characters", zed).await.expect(201).id();
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let path = format!("/admin/c/port-town/characters/{id}");
+    let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
+    for list in ["srd-weapons", "srd-spells", "srd-armor", "srd-conditions"] {
+        assert_eq!(page.matches(&format!("<datalist id=\"{list}\">")).count(), 1, "{list}");
+    }
+    assert!(page.contains("<option value=\"Magic Missile\">") && page.contains("list=\"srd-weapons\""), "{page}");
+    let changes = [
+        ("weapons-0-bonus", "1"),
+        ("weapons-0-properties", "light, thrown ,finesse"),
+        ("weapons-1-name", " "),
+        ("weapons-2-name", "Longbow"),
+        ("spells-1-name", ""),
+        ("spells-2-name", "Zap"),
+        ("spells-2-level", "0"),
+        ("spells-2-attack", "ranged"),
+        ("spell_slots-0-level", "2"),
+        ("spell_slots-1-level", "3"),
+        ("spell_slots-1-max", "1"),
+        ("spell_slots-1-remaining", "1"),
+        ("inventory-1-quantity", ""),
+        ("inventory-2-name", "chalk"),
+        ("armor-0-name", "Leather"),
+        ("armor-0-proficient", "yes"),
+        ("concentration-0-spell", "Light"),
+    ];
+    post(&mara, &path, &filled(&page, &changes)).await.expect(303);
+    let now = world.get("/characters/zed").await.body;
+    let dagger = json!({ "name": "Dagger", "bonus": 1, "properties": ["light", "thrown", "finesse"], "range": { "normal": 20, "long": 60 } });
+    assert_eq!(now["weapons"], json!([dagger, { "name": "Longbow", "bonus": 0, "properties": [] }]));
+    assert_eq!(now["spells"], json!(["Fire Bolt", { "name": "Zap", "level": 0, "attack": "ranged" }]));
+    assert_eq!(now["spell_slots"], json!({ "2": { "max": 4, "remaining": 2 }, "3": { "max": 1, "remaining": 1 } }));
+    assert_eq!(now["inventory"], json!(["rope", { "name": "torch", "lit": true }, "chalk"]));
+    assert_eq!(now["armor"], json!({ "name": "Leather", "proficient": true }));
+    assert_eq!(now["concentration"], json!({ "spell": "Light" }));
+    // A wrong number is named with its row, and stays where it was written.
+    let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
+    let wrong = post(&mara, &path, &filled(&page, &[("weapons-1-bonus", "lots")])).await.expect(422).text;
+    assert!(wrong.contains("(row 2, Magic bonus)") && field(&wrong, "weapons-1-bonus") == "lots", "{wrong}");
+    // An emptied single thing is gone. A list that rows cannot show is JSON.
+    let emptied = [("armor-0-name", ""), ("concentration-0-spell", "")];
+    post(&mara, &path, &filled(&page, &emptied)).await.expect(303);
+    let many: Vec<_> = (0..30).map(|n| json!({ "name": format!("Thing {n}") })).collect();
+    world.patch("/characters/zed", json!({ "inventory": many, "spells": [] })).await.expect(200);
+    let now = world.get("/characters/zed").await.body;
+    assert!(now["armor"].is_null() && now["concentration"].is_null(), "{now}");
+    let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
+    assert!(field(&page, "inventory").contains("Thing 29") && !page.contains("inventory-rows"), "{page}");
+    post(&mara, &path, &filled(&page, &[("name", "Zed")])).await.expect(303);
+    assert_eq!(world.get("/characters/zed").await.body["version"], now["version"]);
+    // Whatever a row carries is JSON or nothing.
+    for whole in ["{", "7", "[[[[", "\"x\"", "null"] {
+        let odd = [("spells-rows", "1"), ("spells-0-name", "Light"), ("spells-0-whole", whole)];
+        let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
+        post(&mara, &path, &filled(&page, &odd)).await.expect(303);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -280,7 +352,7 @@ async fn what_grows_by_itself_is_not_written_back() {
     let id = world.patch("/owners/town_council_owner", json!({ "influence": influence })).await.expect(200).id();
     let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
     let path = format!("/admin/c/port-town/owners/{id}");
-    let page = mara.get(&path).await.expect(200).text;
+    let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
     // Time passes while she writes.
     let now = |body: &serde_json::Value| body["influence"]["current"].as_f64().unwrap();
     let shown = field(&page, "influence-current").parse::<f64>().unwrap();
@@ -294,7 +366,7 @@ async fn what_grows_by_itself_is_not_written_back() {
     // What she writes counts, also after something else was wrong with the form; it grows by less than one an hour from here.
     let slow = json!({ "current": 1.0, "max": 1000000.0, "regen_per_hour": 0.5 });
     world.patch("/owners/town_council_owner", json!({ "influence": slow })).await.expect(200);
-    let page = mara.get(&path).await.expect(200).text;
+    let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
     let wrong = filled(&page, &[("influence-current", "7"), ("influence-max", "lots")]);
     let again = post(&mara, &path, &wrong).await.expect(422).text;
     post(&mara, &path, &filled(&again, &[("influence-max", "100")])).await.expect(303);

@@ -205,7 +205,7 @@ async fn what_tab_goes_to_is_seen() {
     browser.sees("h1", "Campaigns").await;
     for (width, height) in [(1200, 700), (500, 800)] {
         browser.resize(width, height).await;
-        for page in ["lore/the_reach", "npcs/innkeeper_bob", "lore/bulk?all=1"] {
+        for page in ["lore/the_reach", "npcs/innkeeper_bob/edit", "lore/bulk?all=1"] {
             browser.goto(&format!("{}/admin/c/port-town/{page}", server.url)).await;
             let hidden = browser
                 .js("const bar = document.querySelector('.world .buttons'); const hidden = []; \

@@ -4,7 +4,7 @@ use edge::users::Role;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
-use super::Visitor;
+use super::{Visitor, words};
 use crate::support::{Server, World, until};
 
 const AT: &str = "/admin/c/port-town";
@@ -24,16 +24,6 @@ async fn act(world: &World<'_>, kind: &str) {
 
 async fn one(world: &World<'_>) -> Value {
     world.get("/reactions").await.expect(200).items()[0].clone()
-}
-
-/// A text of a page without tags, with single spaces.
-fn words(page: &str) -> String {
-    let mut text = String::new();
-    for part in page.split('<') {
-        text.push_str(part.split_once('>').map_or(part, |(_, text)| text));
-        text.push(' ');
-    }
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A reaction of Bob that failed too often.
@@ -119,11 +109,12 @@ async fn the_page_of_an_npc_and_an_owner_shows_scores() {
     world.patch("/owners/town_council_owner", influence).await.expect(200);
     let owner = words(&mara.get(&format!("{AT}/owners/town_council_owner/reactions")).await.expect(200).text);
     assert!(owner.contains("12.5 of 50, 0 regained per hour") && owner.contains("9 of 1000"), "{owner}");
-    // The forms know the threshold and lead there.
+    // The form knows the threshold, and the page leads there.
     let bob = world.get("/npcs/innkeeper_bob").await.expect(200);
     let (path, version) = (format!("{AT}/npcs/{}", bob.id()), bob.body["version"].to_string());
-    let form = mara.get(&path).await.expect(200).text;
-    assert!(form.contains(&format!("href=\"{path}/reactions\"")), "{form}");
+    let page = mara.get(&path).await.expect(200).text;
+    assert!(page.contains(&format!("href=\"{path}/reactions\"")), "{page}");
+    let form = mara.get(&format!("{path}/edit")).await.expect(200).text;
     assert_eq!(super::field(&form, "reaction_threshold"), "7");
     mara.post(&path, &[("name", "Bob"), ("version", &version), ("reaction_threshold", "12")]).await.expect(303);
     assert_eq!(world.get("/npcs/innkeeper_bob").await.body["reaction_threshold"], 12);

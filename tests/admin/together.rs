@@ -41,7 +41,7 @@ async fn what_two_wrote_of_one_row_is_put_together() {
         let api = format!("/{kind}/{slug}");
         let id = world.patch(&api, json!({ long: text })).await.expect(200).id();
         let path = format!("/admin/c/port-town/{kind}/{id}");
-        let page = mara.get(&path).await.expect(200).text;
+        let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
         let theirs = json!({ long: text.replace("First", "Their first"), other: "Elsewhere" });
         world.patch(&api, theirs).await.expect(200);
         let mine = text.replace("Third", "My third");
@@ -80,7 +80,7 @@ async fn nobody_is_in_their_own_way() {
     assert!(offer.contains("links to <b>The Reach</b>"), "{offer}");
     // A row of another kind, sent twice.
     let path = format!("/admin/c/port-town/npcs/{}", world.get("/npcs/innkeeper_bob").await.id());
-    let page = mara.get(&path).await.expect(200).text;
+    let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
     let fields = with(&page, &[("faction", "Guild")]);
     for _ in 0..2 {
         post(&mara, &path, &fields).await.expect(303);

@@ -51,7 +51,7 @@ async fn a_new_npc_remembers_and_tools_are_ticked() {
         now["available_tools"],
         json!(["roll_dice", { "name": "take_rest", "description": "Throw bones." }, "OWNER_memorize"])
     );
-    let page = mara.get(&path).await.expect(200).text;
+    let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
     assert_eq!(ticked(&page), ["roll_dice"]);
     assert!(field(&page, "available_tools").contains("Throw bones."), "{page}");
     assert!(

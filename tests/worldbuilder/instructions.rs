@@ -30,6 +30,8 @@ async fn a_draft_is_read_and_accepted() {
         (&json!("Write <b>two</b> sentences."), &json!("Stay dry."))
     );
     assert_eq!(npc["pending_instructions"], Value::Null);
+    browser.click("a.button").await;
+    browser.sees("h1", "Edit Maren").await;
     // The form shows what was accepted; greetings keep their lines, and one more is a line of dashes away.
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;
     assert_eq!(browser.value("#greetings").await, "Who is there?\n---\nGo away.\n\nNow.");

@@ -4,6 +4,7 @@
 //! No module here knows a model or a prompt. `tests/architecture.rs` lists the order of these modules.
 
 pub mod actors;
+pub mod around;
 pub mod audit;
 pub mod campaigns;
 pub mod characters;

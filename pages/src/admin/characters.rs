@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 
 use super::{
     Tab,
-    form::{AI_LOCK, Field, Group, Kind, OTHER_PROGRAMS, SIZES},
+    form::{
+        AI_LOCK, CONDITIONS, Cell, Column, EFFECTS, Field, Group, INVENTORY, Kind, OTHER_PROGRAMS, Rows, SIZES, Shape,
+        WORN,
+    },
     world_row::World,
 };
 use world::characters::Characters;
@@ -19,6 +22,60 @@ const ABILITIES: Kind = Kind::Choice(&[
     ("wisdom", "Wisdom"),
     ("charisma", "Charisma"),
 ]);
+
+const WEAPONS: Kind = Kind::Rows(&Rows {
+    shape: Shape::Objects,
+    columns: &[
+        Column::text("name", "Weapon").offers("srd-weapons"),
+        Column::text("dice", "Damage"),
+        Column::text("damage_type", "Damage type").offers("srd-damage"),
+        Column::number("bonus", "Magic bonus"),
+        Column::of("properties", "Properties", Cell::Words),
+    ],
+});
+
+const FEATURES: Kind = Kind::Rows(&Rows {
+    shape: Shape::Objects,
+    columns: &[
+        Column::text("name", "Feature"),
+        Column::number("level", "Level"),
+        Column::text("chosen_option", "Chosen option"),
+        Column::text("description", "What it does"),
+    ],
+});
+
+const RESOURCES: Kind = Kind::Rows(&Rows {
+    shape: Shape::Objects,
+    columns: &[Column::text("name", "Resource"), Column::number("remaining", "Left"), Column::number("max", "Of")],
+});
+
+const SPELLS: Kind = Kind::Rows(&Rows {
+    shape: Shape::Named,
+    columns: &[
+        Column::text("name", "Spell").offers("srd-spells"),
+        Column::number("level", "Level"),
+        Column::of("attack", "Attack", Cell::Choice(&["ranged", "melee", "save", "none"])),
+        Column::text("damage", "Damage"),
+        Column::text("damage_type", "Damage type").offers("srd-damage"),
+    ],
+});
+
+const SLOTS: Kind = Kind::Rows(&Rows {
+    shape: Shape::ByKey,
+    columns: &[Column::number("level", "Level"), Column::number("remaining", "Left"), Column::number("max", "Of")],
+});
+
+const CONCENTRATION: Kind =
+    Kind::Rows(&Rows { shape: Shape::One, columns: &[Column::text("spell", "Spell").offers("srd-spells")] });
+
+const HIT_DICE: Kind = Kind::Rows(&Rows {
+    shape: Shape::One,
+    columns: &[
+        Column::number("die", "Sides of the die"),
+        Column::number("remaining", "Left"),
+        Column::number("max", "Of"),
+    ],
+});
 
 impl World for Characters {
     const TAB: Tab = Tab::Characters;
@@ -85,13 +142,13 @@ impl World for Characters {
             title: "Weapons, features, inventory",
             is_folded: true,
             fields: &[
-                Field::new("/weapons", "Weapons", Kind::Json { rows: 5 })
-                    .hint("A list of {name, …}. With an SRD name, you may leave out the other members."),
-                Field::new("/armor", "Armor", Kind::Json { rows: 2 }),
-                Field::new("/shield", "Shield", Kind::Json { rows: 2 }),
-                Field::new("/features", "Features", Kind::Json { rows: 4 }),
-                Field::new("/resources", "Resources", Kind::Json { rows: 3 }).hint("A list of {name, max, remaining}."),
-                Field::new("/inventory", "Inventory", Kind::Json { rows: 4 }),
+                Field::new("/weapons", "Weapons", WEAPONS)
+                    .hint("A weapon with an SRD name needs no more than the name. Empty a name to remove its row."),
+                Field::new("/armor", "Armor", WORN),
+                Field::new("/shield", "Shield", WORN),
+                Field::new("/features", "Features", FEATURES),
+                Field::new("/resources", "Resources", RESOURCES),
+                Field::new("/inventory", "Inventory", INVENTORY),
             ],
         },
         Group {
@@ -99,19 +156,19 @@ impl World for Characters {
             is_folded: true,
             fields: &[
                 Field::new("/spellcasting_ability", "Spellcasting ability", ABILITIES),
-                Field::new("/spells", "Spells", Kind::Json { rows: 4 }),
-                Field::new("/spell_slots", "Spell slots", Kind::Json { rows: 3 })
-                    .hint("By level: {\"1\": {max, remaining}}."),
-                Field::new("/concentration", "Concentration", Kind::Json { rows: 2 }),
+                Field::new("/spells", "Spells", SPELLS)
+                    .hint("A spell with an SRD name needs no more than the name. Any other needs a level, 0 for a cantrip, and how it attacks."),
+                Field::new("/spell_slots", "Spell slots", SLOTS),
+                Field::new("/concentration", "Concentration", CONCENTRATION),
             ],
         },
         Group {
             title: "Current state",
             is_folded: true,
             fields: &[
-                Field::new("/conditions", "Conditions", Kind::Json { rows: 3 }),
-                Field::new("/effects", "Effects", Kind::Json { rows: 3 }),
-                Field::new("/hit_dice", "Hit dice", Kind::Json { rows: 2 }),
+                Field::new("/conditions", "Conditions", CONDITIONS),
+                Field::new("/effects", "Effects", EFFECTS),
+                Field::new("/hit_dice", "Hit dice", HIT_DICE),
                 Field::new("/death_saves/successes", "Death saves passed", Kind::Number),
                 Field::new("/death_saves/failures", "Death saves failed", Kind::Number),
             ],

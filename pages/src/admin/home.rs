@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use askama::Template;
 
 use super::{
-    Frame, InCampaign, Tab,
+    Frame, InCampaign, Tab, entity,
     in_the_way::{place_of, tables_with_pages},
     list::moment,
 };
@@ -45,6 +45,12 @@ struct HomePage {
     attention: Option<Attention>,
 }
 render_blocks!(HomePage: as_main);
+
+impl HomePage {
+    fn place_path(&self, location: &str) -> String {
+        format!("{}/{}", self.base, entity::place_path(location))
+    }
+}
 
 /// A step of the first ten minutes.
 struct Step {

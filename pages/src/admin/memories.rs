@@ -72,17 +72,31 @@ fn source_name(source: Source) -> &'static str {
 type Names = HashMap<Uuid, String>;
 
 /// A memory on a page.
-struct Row {
-    path: String,
-    text: String,
-    holder: String,
-    holder_path: String,
-    player: String,
-    player_path: String,
-    source: &'static str,
-    turn_path: Option<String>,
-    broadcast_path: Option<String>,
-    changed: String,
+pub(super) struct Row {
+    pub(super) path: String,
+    pub(super) text: String,
+    pub(super) holder: String,
+    pub(super) holder_path: String,
+    pub(super) player: String,
+    pub(super) player_path: String,
+    pub(super) source: &'static str,
+    pub(super) turn_path: Option<String>,
+    pub(super) broadcast_path: Option<String>,
+    pub(super) changed: String,
+}
+
+/// The most memories of [`newest`].
+const NEWEST_MAX: usize = 5;
+
+/// The newest memories that match filters of the list, written as a query.
+///
+/// # Errors
+/// Those of the database.
+pub(super) async fn newest(at: &InCampaign, tx: &TenantTx, filters: &str) -> Result<Vec<Row>> {
+    let page = Page::<MemoryFilter>::parse(&format!("{filters}&sort=-created_at&limit={NEWEST_MAX}"))?;
+    let found = page_of(tx, &at.caller, at.campaign.id.0, None, &page).await?;
+    let names = names_in(tx, &found.items.iter().collect::<Vec<_>>()).await?;
+    Ok(found.items.iter().map(|memory| row(at, memory, &names)).collect())
 }
 
 /// The names of everyone that the memories mention.
@@ -174,13 +188,10 @@ fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) ->
         heading: "New memory".to_owned(),
         action: at.url("memories"),
         back: at.url("memories"),
-        many: "Memories",
+        many: "Memories".to_owned(),
         version: None,
         form_id: Some(form_id),
         delete_path: None,
-        erase_path: None,
-        reactions_path: None,
-        slug: None,
         form: FormView::new(NEW, texts, errors, None, false),
         is_conflict: false,
         pending: Vec::new(),

@@ -10,7 +10,7 @@
 //!   [`Editor::show`] renders the whole page. For htmx it renders only the block that was asked for, at the same URL.
 //! - [`form`] builds fields with their hints and errors from a list (show it with
 //!   `{% include "admin/fields.html" %}`). [`world_row`] says what the editor knows about a kind of row, and
-//!   [`world_form`] has the list, form, conflict and deletion of every kind. [`ask`] asks before something is deleted.
+//!   [`world_form`] has the list, form, conflict and deletion of every kind, and [`entity`] the page that shows all of it. [`ask`] asks before something is deleted.
 //!   [`saving`] writes a form over a row, and [`merge`] merges two concurrent edits. [`query`] and [`words`] read
 //!   addresses and values. [`answer`] and [`errors`] have what the handlers return.
 //!
@@ -56,6 +56,7 @@ mod characters;
 pub mod diff;
 mod editor;
 mod encounters;
+mod entity;
 mod erase;
 mod errors;
 mod exchange;

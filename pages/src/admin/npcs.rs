@@ -5,12 +5,31 @@ use serde_json::{Value, json};
 
 use super::{
     Tab,
-    form::{AI_LOCK, Field, GUIDANCE, Group, Kind, OTHER_PROGRAMS, SIZES},
+    form::{
+        AI_LOCK, CONDITIONS, Column, EFFECTS, Field, GUIDANCE, Group, INVENTORY, Kind, OTHER_PROGRAMS, Rows, SIZES,
+        Shape,
+    },
     world_row::World,
 };
 
 use entity::kind::EntityKind;
 use world::npcs::{MEMORY_TOOL, Npcs};
+
+const SAVES: Kind = Kind::Rows(&Rows {
+    shape: Shape::Numbers,
+    columns: &[Column::text("ability", "Ability").offers("srd-abilities"), Column::number("bonus", "Bonus")],
+});
+
+const ATTACKS: Kind = Kind::Rows(&Rows {
+    shape: Shape::Objects,
+    columns: &[
+        Column::text("name", "Attack").offers("srd-weapons"),
+        Column::number("bonus", "Bonus"),
+        Column::text("damage", "Damage"),
+        Column::text("damage_type", "Damage type").offers("srd-damage"),
+        Column::number("reach_ft", "Reach, feet"),
+    ],
+});
 
 impl World for Npcs {
     const TAB: Tab = Tab::Npcs;
@@ -76,19 +95,24 @@ impl World for Npcs {
                 Field::new("/stats/immunities", "Immunities", Kind::Words).hint("One per line."),
                 Field::new("/stats/vulnerabilities", "Vulnerabilities", Kind::Words).hint("One per line."),
                 Field::new("/stats/condition_immunities", "Condition immunities", Kind::Words).hint("One per line."),
-                Field::new("/stats/abilities", "Ability scores", Kind::Json { rows: 4 }),
-                Field::new("/stats/saving_throws", "Saving throws", Kind::Json { rows: 3 }),
-                Field::new("/stats/attacks", "Attacks", Kind::Json { rows: 6 })
-                    .hint("A list of {name, bonus, damage, damage_type}."),
+                Field::new("/stats/abilities/strength", "Strength", Kind::Number),
+                Field::new("/stats/abilities/dexterity", "Dexterity", Kind::Number),
+                Field::new("/stats/abilities/constitution", "Constitution", Kind::Number),
+                Field::new("/stats/abilities/intelligence", "Intelligence", Kind::Number),
+                Field::new("/stats/abilities/wisdom", "Wisdom", Kind::Number),
+                Field::new("/stats/abilities/charisma", "Charisma", Kind::Number),
+                Field::new("/stats/saving_throws", "Saving throws", SAVES)
+                    .hint("Only those that differ from the ability."),
+                Field::new("/stats/attacks", "Attacks", ATTACKS).hint("Empty a name to remove its row."),
             ],
         },
         Group {
             title: "Current state",
             is_folded: true,
             fields: &[
-                Field::new("/conditions", "Conditions", Kind::Json { rows: 3 }),
-                Field::new("/effects", "Effects", Kind::Json { rows: 3 }),
-                Field::new("/inventory", "Inventory", Kind::Json { rows: 4 }),
+                Field::new("/conditions", "Conditions", CONDITIONS),
+                Field::new("/effects", "Effects", EFFECTS),
+                Field::new("/inventory", "Inventory", INVENTORY),
             ],
         },
         OTHER_PROGRAMS,

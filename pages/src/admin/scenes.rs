@@ -4,10 +4,22 @@ use entity::scene;
 
 use super::{
     Tab,
-    form::{Field, Group, Kind, OTHER_PROGRAMS},
+    form::{Cell, Column, Field, Group, Kind, OTHER_PROGRAMS, Rows, Shape},
     world_row::World,
 };
 use world::scenes::Scenes;
+
+const TOKENS: Kind = Kind::Rows(&Rows {
+    shape: Shape::Objects,
+    columns: &[
+        Column::text("id", "Id"),
+        Column::text("name", "Name"),
+        Column::text("actor_id", "Whose"),
+        Column::number("x", "x"),
+        Column::number("y", "y"),
+        Column::of("is_player", "Player", Cell::YesNo),
+    ],
+});
 
 impl World for Scenes {
     const TAB: Tab = Tab::Scenes;
@@ -38,8 +50,7 @@ impl World for Scenes {
             title: "Tokens, notes, lights",
             is_folded: true,
             fields: &[
-                Field::new("/tokens", "Tokens", Kind::Json { rows: 6 })
-                    .hint("A list of {id, name, actor_id, x, y, is_player}."),
+                Field::new("/tokens", "Tokens", TOKENS),
                 Field::new("/notes", "Notes", Kind::Json { rows: 4 }),
                 Field::new("/light_sources", "Lights", Kind::Json { rows: 3 }),
                 Field::new("/grid", "Grid", Kind::Json { rows: 3 }),

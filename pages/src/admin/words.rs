@@ -13,6 +13,24 @@ pub fn role(role: Role) -> &'static str {
     }
 }
 
+/// A place as people read it: a slug as words with capital first letters, anything else as it is written.
+#[must_use]
+pub fn place(name: &str) -> String {
+    let is_slug = name.contains('_') || !name.contains(char::is_uppercase);
+    if !is_slug {
+        return name.to_owned();
+    }
+    let words = name.split(['_', '-', ' ']).filter(|word| !word.is_empty());
+    words.map(capital).collect::<Vec<_>>().join(" ")
+}
+
+/// A text with a capital first letter.
+#[must_use]
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
 /// A JSON value for people to read: a list as words with commas, booleans as yes and no, null as nothing.
 #[must_use]
 pub fn display_text(value: &Value) -> String {
@@ -53,4 +71,16 @@ pub fn lines(items: &[Value]) -> String {
 /// The words of such a field.
 pub fn of_lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// JSON for people to edit; empty if there is nothing in it.
+#[must_use]
+pub fn json(value: &Value) -> String {
+    let is_empty = match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    if is_empty { String::new() } else { serde_json::to_string_pretty(value).unwrap_or_default() }
 }

@@ -34,15 +34,12 @@ pub(super) struct FormPage {
     /// The address that the form is sent to.
     pub(super) action: String,
     pub(super) back: String,
-    pub(super) many: &'static str,
+    /// What `back` leads to.
+    pub(super) many: String,
     pub(super) version: Option<i64>,
     /// An id for the form, so that a form that is sent twice creates one row.
     pub(super) form_id: Option<String>,
     pub(super) delete_path: Option<String>,
-    pub(super) erase_path: Option<String>,
-    /// The page of the row's scores and reactions.
-    pub(super) reactions_path: Option<String>,
-    pub(super) slug: Option<String>,
     pub(super) form: FormView,
     /// Whether somebody changed the row since the form was loaded.
     pub(super) is_conflict: bool,
@@ -85,13 +82,10 @@ fn new_page<W: World>(at: &InCampaign, form_id: String, texts: &Texts, errors: &
         heading: format!("New {}", W::ONE),
         action: at.url(W::PATH),
         back: at.url(W::PATH),
-        many: W::MANY,
+        many: W::MANY.to_owned(),
         version: None,
         form_id: Some(form_id),
         delete_path: None,
-        erase_path: None,
-        reactions_path: None,
-        slug: None,
         form: FormView::new(W::GROUPS, texts, errors, None, false),
         is_conflict: false,
         pending: Vec::new(),
@@ -167,22 +161,18 @@ fn row_path<W: World>(at: &InCampaign, reply: &Reply) -> Result<String> {
 fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView) -> FormPage {
     let path = format!("{}/{}", at.url(W::PATH), row.id);
     FormPage {
-        frame: at.frame(&row.label, W::TAB),
-        heading: row.label.clone(),
-        back: at.url(W::PATH),
-        many: W::MANY,
+        frame: at.frame(&format!("Edit {}", row.label), W::TAB),
+        heading: format!("Edit {}", row.label),
+        back: path.clone(),
+        many: row.label.clone(),
         version: Some(row.version),
         form_id: None,
-        delete_path: at.may_write().then(|| format!("{path}/delete")),
-        erase_path: (W::IS_ERASED && at.may(edge::caller::Scope::Gm) && at.may(edge::caller::Scope::Admin))
-            .then(|| format!("{path}/erase")),
-        reactions_path: (W::REACTS && at.may(edge::caller::Scope::Gm)).then(|| format!("{path}/reactions")),
-        slug: row.view.get("slug").and_then(Value::as_str).map(ToOwned::to_owned),
-        pending: pending(&row.view),
-        pending_path: format!("{path}/instructions"),
+        delete_path: None,
         action: path,
         form,
         is_conflict: false,
+        pending: Vec::new(),
+        pending_path: String::new(),
         actors_path: None,
     }
 }

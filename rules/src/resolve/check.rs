@@ -138,6 +138,16 @@ pub(crate) fn words(success: bool, dc: i32) -> (String, String) {
 /// Prepares the roll, with its modifiers and sources of advantage and disadvantage.
 pub(crate) fn prepare(actor: &Creature, what: Checked, circumstances: &Circumstances) -> D20Test {
     let mut test = D20Test::by(actor);
+    let training = add_bonuses(&mut test, actor, what);
+    if matches!(training, Training::Full | Training::Double) && actor.has_feature("Reliable Talent") {
+        test.at_least = 10;
+    }
+    lean(&mut test, actor, what, circumstances);
+    test
+}
+
+/// Adds the ability and what training adds to it.
+fn add_bonuses(test: &mut D20Test, actor: &Creature, what: Checked) -> Training {
     test.add(what.ability.label(), actor.modifier(what.ability));
     let training = actor.training(what.skill.map(|s| s.name), what.ability);
     let bonus = actor.proficiency_bonus();
@@ -148,11 +158,15 @@ pub(crate) fn prepare(actor: &Creature, what: Checked, circumstances: &Circumsta
         Training::Full => test.add("Prof", bonus),
         Training::Double => test.add("Expertise", bonus * 2),
     }
-    if matches!(training, Training::Full | Training::Double) && actor.has_feature("Reliable Talent") {
-        test.at_least = 10;
-    }
-    lean(&mut test, actor, what, circumstances);
-    test
+    training
+}
+
+/// What a check of a skill adds to the d20, as a sheet shows it.
+#[must_use]
+pub fn skill_bonus(actor: &Creature, skill: &'static Skill) -> i32 {
+    let mut test = D20Test::by(actor);
+    add_bonuses(&mut test, actor, Checked { skill: Some(skill), ability: skill.ability });
+    test.modifier()
 }
 
 fn lean(test: &mut D20Test, actor: &Creature, what: Checked, circumstances: &Circumstances) {

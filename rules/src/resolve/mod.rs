@@ -41,10 +41,11 @@ mod summary;
 mod vitality;
 
 pub use args::{Circumstances, Context, Cover, OtherWeapon};
-pub use attack::{AttackArgs, resolve_attack};
+pub use attack::{AttackArgs, SheetAttack, resolve_attack, sheet_attacks};
 pub use change::{DamageTaken, StateChange, apply};
 pub use check::{
     AbilityCheckArgs, CheckKind, SkillCheckArgs, passive, resolve_ability_check, resolve_skill_check, roll_initiative,
+    skill_bonus,
 };
 pub use contest::{ContestArgs, ContestPurpose, resolve_contest};
 pub use error::RuleError;
@@ -54,6 +55,6 @@ pub use heal::{HealingArgs, apply_healing};
 pub use new_outcome::{impossible, no_check};
 pub use outcome::{AttackRoll, Automatic, Damage, DamageRow, DieShown, Modifier, Outcome, ParticipantRoll};
 pub use rest::{RestArgs, RestType, take_rest};
-pub use save::{SaveDamage, SavingThrowArgs, resolve_saving_throw};
+pub use save::{SaveDamage, SavingThrowArgs, resolve_saving_throw, save_bonus};
 pub use spell::resolve_area_spell;
 pub use vitality::{resolve_concentration, resolve_death_save, resolve_fall};

@@ -34,6 +34,16 @@ impl Row {
         let damage_type = dice.damage_type.map_or(damage_type, Text::Borrowed);
         Self { label: label.into(), pools: dice.pools, flat: dice.flat, damage_type, ..Self::default() }
     }
+
+    /// The sum that would be rolled, such as `1d8+3`.
+    pub(crate) fn sum(&self) -> String {
+        let dice = format_pools(&self.pools);
+        match self.flat {
+            0 if !dice.is_empty() => dice,
+            flat if dice.is_empty() => flat.to_string(),
+            flat => format!("{dice}{flat:+}"),
+        }
+    }
 }
 
 /// Rolls rows in order. A critical hit doubles dice, but not constants.

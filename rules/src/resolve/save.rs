@@ -163,21 +163,33 @@ pub(crate) fn prepare(
     cover: i32,
 ) -> D20Test {
     let mut test = D20Test::by(creature);
-    match creature.npc_save(ability) {
-        Some(bonus) => test.add("Bonus", bonus),
-        None => {
-            test.add(ability.label(), creature.modifier(ability));
-            if creature.saves_with(ability) {
-                test.add("Prof", creature.proficiency_bonus());
-            }
-        }
-    }
+    add_bonuses(&mut test, creature, ability);
     if cover > 0 && ability == Ability::Dexterity {
         test.add("Cover", cover);
     }
     aura(&mut test, creature, circumstances);
     lean(&mut test, creature, ability, circumstances, source);
     test
+}
+
+/// Adds what the sheet says: a stat block's number, or the ability and proficiency.
+fn add_bonuses(test: &mut D20Test, creature: &Creature, ability: Ability) {
+    if let Some(bonus) = creature.npc_save(ability) {
+        test.add("Bonus", bonus);
+        return;
+    }
+    test.add(ability.label(), creature.modifier(ability));
+    if creature.saves_with(ability) {
+        test.add("Prof", creature.proficiency_bonus());
+    }
+}
+
+/// What a saving throw adds to the d20, as a sheet shows it.
+#[must_use]
+pub fn save_bonus(creature: &Creature, ability: Ability) -> i32 {
+    let mut test = D20Test::by(creature);
+    add_bonuses(&mut test, creature, ability);
+    test.modifier()
 }
 
 /// Adds the best paladin's aura: the creature's own, or one that reaches it (SRD 5.1, "Aura of Protection").

@@ -227,6 +227,9 @@ pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, 
     Ok(stored::each(rows.iter().rev(), |row| items_for_model(row, compact)).into_iter().flatten().collect())
 }
 
+/// How far back [`Which::OfActor`] looks: a campaign may have millions of messages, and no index has them by who takes part.
+const LOOKED_AT_MAX: i64 = 5_000;
+
 /// Which messages to read.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
@@ -234,6 +237,8 @@ pub enum Which<'a> {
     Newest(i64),
     /// Those of these messages that may be seen.
     These(&'a [Uuid]),
+    /// This many of the newest that an NPC, an owner or a character took part in, of the campaign's newest [`LOOKED_AT_MAX`].
+    OfActor(Uuid, i64),
 }
 
 /// A message as it is shown to people.
@@ -294,25 +299,35 @@ pub async fn visible_messages(
     reader: Reader,
     which: Which<'_>,
 ) -> Result<Vec<VisibleMessage>> {
-    let (ids, count) = match which {
+    let (ids, actor, count) = match which {
         Which::These([]) => return Ok(Vec::new()),
-        Which::These(ids) => (Some(ids), i64::MAX),
-        Which::Newest(count) => (None, count),
+        Which::These(ids) => (Some(ids), None, i64::MAX),
+        Which::Newest(count) => (None, None, count),
+        Which::OfActor(actor, count) => (None, Some(actor), count),
+    };
+    let of_actor = match actor {
+        Some(_) => format!(
+            "AND m.id IN (SELECT id FROM (SELECT id, entity_id, player_id FROM message WHERE tenant_id = $1 AND campaign_id = $2 \
+               ORDER BY id DESC LIMIT {LOOKED_AT_MAX}) AS l WHERE l.entity_id = $6 OR l.player_id = $6)"
+        ),
+        None => String::new(),
     };
     let sees = reader.sees(|name| format!("m.{name}"), "$3");
     let sql = format!(
         "SELECT id, type, speaker, content, flavor, roll, author, turn_id, whisper_to <> '[]' AS whispered FROM message m \
          WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
-           AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) ORDER BY m.id DESC LIMIT $5"
+           AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {of_actor} ORDER BY m.id DESC LIMIT $5"
     );
-    let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
+    let mut query = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
         .bind(tx.tenant())
         .bind(campaign)
         .bind(reader.player)
         .bind(ids)
-        .bind(count)
-        .fetch_all(&mut *tx.connection().await)
-        .await?;
+        .bind(count);
+    if let Some(actor) = actor {
+        query = query.bind(actor);
+    }
+    let rows = query.fetch_all(&mut *tx.connection().await).await?;
     let seen = |row: &sqlx::postgres::PgRow| {
         let speaker: sqlx::types::Json<Speaker> = row.read("speaker")?;
         let roll: Option<Value> = row.read("roll")?;

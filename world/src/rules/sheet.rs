@@ -14,7 +14,8 @@ use serde_json::{Map, Value};
 use base::error::{Error, Result};
 
 /// A player character as a creature.
-pub(crate) fn of_character(row: character::Model) -> Creature {
+#[must_use]
+pub fn of_character(row: character::Model) -> Creature {
     Creature {
         id: row.id.to_string(),
         slug: row.slug,
@@ -56,7 +57,8 @@ pub(crate) fn of_character(row: character::Model) -> Creature {
 }
 
 /// An NPC as a creature. An NPC that is unconscious at 0 hit points was knocked out, and is stable.
-pub(crate) fn of_npc(row: npc::Model) -> Creature {
+#[must_use]
+pub fn of_npc(row: npc::Model) -> Creature {
     let stats = row.stats.0;
     let conditions: Vec<Condition> = row.conditions.0.into_iter().map(condition).collect();
     let out_cold = stats.hp <= 0 && conditions.iter().any(|c| rules::srd::same(&c.name, "unconscious"));

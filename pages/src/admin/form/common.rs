@@ -1,6 +1,9 @@
 //! Fields that several kinds of rows have.
 
-use super::{Field, Group, Kind};
+use super::{
+    Field, Group, Kind,
+    rows::{Cell, Column, Rows, Shape},
+};
 
 /// The sizes of creatures.
 pub const SIZES: Kind = Kind::Choice(&[
@@ -44,3 +47,40 @@ pub const GUIDANCE: Group = Group {
             .hint("The number of messages between the note and the end of the conversation. 0 puts the note at the end. An empty field means 4."),
     ],
 };
+
+/// Active conditions.
+pub const CONDITIONS: Kind = Kind::Rows(&Rows {
+    shape: Shape::Objects,
+    columns: &[
+        Column::text("name", "Condition").offers("srd-conditions"),
+        Column::number("level", "Level"),
+        Column::number("rounds_remaining", "Rounds left"),
+        Column::text("source", "Source"),
+    ],
+});
+
+/// Active effects.
+pub const EFFECTS: Kind = Kind::Rows(&Rows {
+    shape: Shape::Objects,
+    columns: &[
+        Column::text("name", "Effect").offers("srd-effects"),
+        Column::number("rounds_remaining", "Rounds left"),
+        Column::text("source", "Source"),
+    ],
+});
+
+/// What somebody carries.
+pub const INVENTORY: Kind = Kind::Rows(&Rows {
+    shape: Shape::Named,
+    columns: &[Column::text("name", "Thing"), Column::number("quantity", "How many")],
+});
+
+/// What somebody wears.
+pub const WORN: Kind = Kind::Rows(&Rows {
+    shape: Shape::One,
+    columns: &[
+        Column::text("name", "Name").offers("srd-armor"),
+        Column::number("bonus", "Magic bonus"),
+        Column::of("proficient", "Proficient", Cell::YesNo),
+    ],
+});

@@ -4,6 +4,7 @@
 //! [`FormView`] with `{% include "admin/fields.html" %}`.
 
 mod common;
+mod rows;
 mod tools;
 mod view;
 
@@ -11,7 +12,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-pub use common::{AI_LOCK, EXTENSIONS, EXTERNAL_REF, GUIDANCE, OTHER_PROGRAMS, SIZES};
+pub use common::{
+    AI_LOCK, CONDITIONS, EFFECTS, EXTENSIONS, EXTERNAL_REF, GUIDANCE, INVENTORY, OTHER_PROGRAMS, SIZES, WORN,
+};
+pub use rows::{Cell, Column, Rows, Shape};
 pub use view::FormView;
 
 use super::{submitted::Submitted, words};
@@ -44,6 +48,8 @@ pub enum Kind {
     Tick,
     /// JSON, for values with too many parts to have their own fields.
     Json { rows: u8 },
+    /// A list of things with parts: a row of fields for each.
+    Rows(&'static Rows),
     /// The tools that this kind of entity may call: boxes, and JSON for other tools.
     Tools(EntityKind),
 }
@@ -100,6 +106,7 @@ impl Field {
                 let ticked = format!("{name}-ticked");
                 tools::text_sent(kind, &form.all(&ticked).collect::<Vec<_>>(), form.text(&name))
             }
+            Kind::Rows(rows) => rows.text_sent(&name, form),
             _ => form.text(&name).to_owned(),
         }
     }
@@ -108,9 +115,7 @@ impl Field {
     fn text_of(&self, value: &Value) -> String {
         match (self.kind, value) {
             (_, Value::Null) => String::new(),
-            (Kind::Json { .. }, Value::Array(items)) if items.is_empty() => String::new(),
-            (Kind::Json { .. }, Value::Object(members)) if members.is_empty() => String::new(),
-            (Kind::Json { .. }, value) => serde_json::to_string_pretty(value).unwrap_or_default(),
+            (Kind::Json { .. } | Kind::Rows(_), value) => words::json(value),
             (Kind::Tick, Value::Bool(is_set)) => if *is_set { "true" } else { "" }.to_owned(),
             (Kind::Words, Value::Array(items)) => words::lines(items),
             (Kind::Parts { .. }, Value::Array(items)) => {
@@ -141,7 +146,7 @@ impl Field {
             }
             Kind::Words => Ok(words::of_lines(trimmed).map(Value::from).collect()),
             Kind::Parts { .. } => Ok(parts(trimmed).map(Value::from).collect()),
-            Kind::Json { .. } => json::parse(trimmed).map_err(|e| format!("This is not JSON: {e}.")),
+            Kind::Json { .. } | Kind::Rows(_) => json::parse(trimmed).map_err(|e| format!("This is not JSON: {e}.")),
             Kind::Text { .. } => Ok(text.into()),
             _ => Ok(trimmed.into()),
         }
@@ -208,7 +213,7 @@ pub fn texts_given(groups: &'static [Group], form: &Submitted) -> Texts {
 #[must_use]
 pub fn too_long(groups: &'static [Group], texts: &Texts) -> Option<Errors> {
     let is_long = |field: &&Field| {
-        let text = texts.get(&field.name()).filter(|_| !matches!(field.kind, Kind::Json { .. }));
+        let text = texts.get(&field.name()).filter(|_| !matches!(field.kind, Kind::Json { .. } | Kind::Rows(_)));
         // Characters are counted only if there are enough bytes.
         text.is_some_and(|text| text.len() > TEXT_CHARS_MAX && text.chars().count() > TEXT_CHARS_MAX)
     };
@@ -258,6 +263,10 @@ impl Errors {
             Some(field) if pointer == field.pointer => self.fields.push((field.name(), message)),
             Some(field) => {
                 let at = pointer.strip_prefix(field.pointer).unwrap_or_default().trim_start_matches('/');
+                let at = match (field.kind, at.split_once('/')) {
+                    (Kind::Rows(rows), Some((nth, part))) => rows.place(nth, part),
+                    _ => at.to_owned(),
+                };
                 self.fields.push((field.name(), format!("{message} ({at})")));
             }
         }

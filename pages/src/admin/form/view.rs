@@ -1,10 +1,14 @@
 //! A form for a template, shown with `{% include "admin/fields.html" %}`: the texts that were filled in, the errors,
 //! and the version that somebody else stored.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{
-    Errors, Field, Group, Kind, Texts, fields, texts_of,
+    Errors, Field, Group, Kind, Texts, fields,
+    rows::{RowView, Shape, offered},
+    texts_of,
     tools::{self, Tick},
 };
 
@@ -71,7 +75,7 @@ impl FieldView {
     pub fn rows(&self) -> u8 {
         match self.kind {
             Kind::Text { rows } | Kind::Json { rows } | Kind::Parts { rows } => rows,
-            Kind::Words | Kind::Tools(_) => 3,
+            Kind::Words | Kind::Tools(_) | Kind::Rows(_) => 3,
             _ => 1,
         }
     }
@@ -95,7 +99,19 @@ impl FieldView {
     /// Whether the field has several lines.
     #[must_use]
     pub fn is_area(&self) -> bool {
-        matches!(self.kind, Kind::Text { .. } | Kind::Json { .. } | Kind::Words | Kind::Parts { .. })
+        matches!(self.kind, Kind::Text { .. } | Kind::Json { .. } | Kind::Words | Kind::Parts { .. } | Kind::Rows(_))
+    }
+
+    /// Whether its rows grow in number.
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        matches!(self.kind, Kind::Rows(rows) if rows.shape != Shape::One)
+    }
+
+    /// The rows of a list of things. None if it is edited as JSON.
+    #[must_use]
+    pub fn things(&self) -> Option<Vec<RowView>> {
+        if let Kind::Rows(rows) = self.kind { rows.view(&self.text) } else { None }
     }
 
     /// Whether the field is as wide as the form, because its lines are long.
@@ -125,11 +141,22 @@ impl FieldView {
     /// Whether the field is written as JSON.
     #[must_use]
     pub fn is_json(&self) -> bool {
-        matches!(self.kind, Kind::Json { .. })
+        matches!(self.kind, Kind::Json { .. } | Kind::Rows(_))
     }
 }
 
 impl FormView {
+    /// The lists of suggestions that the rows of the form offer: their ids and names.
+    #[must_use]
+    pub fn lists(&self) -> Vec<(&'static str, Vec<&'static str>)> {
+        let rows = self.groups.iter().flat_map(|group| group.of).filter_map(|field| match field.kind {
+            Kind::Rows(rows) => Some(rows.columns),
+            _ => None,
+        });
+        let ids: BTreeSet<&str> = rows.flatten().map(|column| column.offers).filter(|id| !id.is_empty()).collect();
+        ids.into_iter().map(|id| (id, offered(id))).collect()
+    }
+
     /// A form with the texts that were filled in, the errors, and the version that somebody else stored.
     #[must_use]
     pub fn new(

@@ -22,6 +22,7 @@ use crate::{
 pub use args::AttackArgs;
 pub(crate) use circumstances::{Shape, able, helpless, lean};
 pub(crate) use custom::custom_rows;
+pub use weapon::{SheetAttack, sheet_attacks};
 
 /// Resolves an attack with a weapon or a spell against one target.
 ///

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     dice::Dice,
     resolve::{
-        Circumstances, DamageArgs, Outcome, StateChange,
+        Circumstances, Context, DamageArgs, Outcome, StateChange,
         d20::D20Test,
         error::Stop,
         harm::{halve, standing},
@@ -18,7 +18,7 @@ use crate::{
         outcome::Text,
         rows::{self, Row},
     },
-    sheet::{Condition, Creature},
+    sheet::{Condition, Creature, Range},
     srd::{Ability, base_weapon, same},
 };
 
@@ -96,25 +96,89 @@ fn shape(arm: &Arm<'_>) -> super::Shape {
 /// Prepares the roll, with its modifiers and sources of advantage and disadvantage.
 fn prepare(actor: &Creature, target: &Creature, arm: &Arm<'_>, circumstances: &Circumstances) -> D20Test {
     let mut test = D20Test::by(actor);
-    if let Some(bonus) = arm.npc_bonus {
-        test.add("Bonus", bonus);
-    } else {
-        test.add(arm.ability.map_or("NONE", Ability::label), arm.modifier);
-        if arm.proficient {
-            test.add("Prof", actor.proficiency_bonus());
-        }
-        if arm.magic != 0 {
-            test.add("Bonus", arm.magic);
-        }
-        if arm.ranged_weapon && arm.is_weapon && actor.has_style("Archery") {
-            test.add("Archery", 2);
-            test.reasons.push("applied: Archery".into());
-        }
-    }
+    add_bonuses(&mut test, actor, arm);
     test.reasons.extend(arm.notes.iter().cloned());
     lean(&mut test, actor, target, shape(arm), circumstances);
     lean_of_arm(&mut test, actor, arm, circumstances);
     test
+}
+
+/// Adds what every roll with this weapon gets.
+fn add_bonuses(test: &mut D20Test, actor: &Creature, arm: &Arm<'_>) {
+    if let Some(bonus) = arm.npc_bonus {
+        test.add("Bonus", bonus);
+        return;
+    }
+    test.add(arm.ability.map_or("NONE", Ability::label), arm.modifier);
+    if arm.proficient {
+        test.add("Prof", actor.proficiency_bonus());
+    }
+    if arm.magic != 0 {
+        test.add("Bonus", arm.magic);
+    }
+    if arm.ranged_weapon && arm.is_weapon && actor.has_style("Archery") {
+        test.add("Archery", 2);
+        test.reasons.push("applied: Archery".into());
+    }
+}
+
+/// An attack with the numbers that its roll would have, without what a target or a moment adds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SheetAttack {
+    /// The name of the weapon or of the attack.
+    pub name: String,
+    /// What is added to the d20.
+    pub bonus: i32,
+    /// The damage as a sum, such as `1d8+3`. Empty for none, as with a net.
+    pub damage: String,
+    /// The damage type.
+    pub damage_type: String,
+    /// Reach in feet; 0 if it is only shot.
+    pub reach_ft: i32,
+    /// Normal and long range in feet, if it can be shot or thrown.
+    pub range: Option<Range>,
+    /// Why it cannot be used as it is written, such as damage that is not a sum of dice.
+    pub problem: Option<String>,
+}
+
+/// The attacks that a sheet names, in its order: weapons, then those of a stat block. Uses no dice.
+#[must_use]
+pub fn sheet_attacks(actor: &Creature) -> Vec<SheetAttack> {
+    let weapons = actor.weapons.iter().map(|weapon| (weapon.name.as_str(), Choice::Weapon(weapon)));
+    let attacks = actor.attacks.iter().map(|attack| (attack.name.as_str(), Choice::Npc(attack)));
+    weapons.chain(attacks).map(|(name, choice)| sheet_attack(actor, name, &choice)).collect()
+}
+
+fn sheet_attack(actor: &Creature, name: &str, choice: &Choice<'_>) -> SheetAttack {
+    let mut shown = SheetAttack {
+        name: name.to_owned(),
+        bonus: 0,
+        damage: String::new(),
+        damage_type: String::new(),
+        reach_ft: 0,
+        range: None,
+        problem: None,
+    };
+    let arm = match arm(actor, choice, false, &Context::default()) {
+        Ok(arm) => arm,
+        Err(stop) => {
+            shown.problem = Some(match stop {
+                Stop::Impossible(why) => why,
+                Stop::Error(error) => error.to_string(),
+            });
+            return shown;
+        }
+    };
+    let mut test = D20Test::by(actor);
+    add_bonuses(&mut test, actor, &arm);
+    let row = own_row(actor, &arm, false, &mut Vec::new());
+    let is_net = arm.base.is_some_and(|base| same(base.name, "net"));
+    shown.bonus = test.modifier();
+    shown.damage = if is_net { String::new() } else { row.sum() };
+    shown.damage_type = if shown.damage.is_empty() { String::new() } else { row.damage_type.into_owned() };
+    shown.range = arm.range;
+    shown.reach_ft = if arm.ranged { 0 } else { arm.reach };
+    shown
 }
 
 /// The lowest d20 for a critical hit, which champions have lower.
