@@ -34,18 +34,18 @@ document.getElementById("problems")?.focus();
 const ROWS_MAX = 40;
 document.addEventListener("input", ({ target }) => {
   const things = target.closest?.(".things[data-grows]");
-  const last = [...(things?.querySelectorAll(".thing") ?? [])].at(-1);
-  const count = things?.querySelector("input[name$='-rows']");
-  const number = Number(count?.value);
+  const rows = [...(things?.querySelectorAll(".thing") ?? [])];
+  const last = rows.at(-1);
+  const number = rows.length;
   if (!last?.contains(target) || number >= ROWS_MAX) return;
   const next = last.cloneNode(true);
   next.setAttribute("aria-label", next.getAttribute("aria-label").replace(/\d+$/, number + 1));
-  for (const field of next.querySelectorAll("input, select")) {
+  for (const field of next.querySelectorAll("input, select, textarea")) {
     field.name = field.name.replace(`${things.id}-${number - 1}-`, `${things.id}-${number}-`);
     field.value = "";
   }
   last.after(next);
-  count.value = number + 1;
+  things.querySelector("input[name$='-rows']").value = number + 1;
 });
 
 // Who signed in again in another tab goes on with the forms of that visit. Returns whether there is one.

@@ -125,7 +125,7 @@ impl Sheet {
             return None;
         }
         let mut sheet = Self::of(&sheet::of_npc(row.clone()), &row.inventory.0);
-        sheet.kind = capital(&format!("{} {}", row.stats.size, row.stats.creature_type));
+        sheet.kind = short(&format!("{} {}", row.stats.size, row.stats.creature_type));
         Some(sheet)
     }
 
@@ -186,7 +186,7 @@ impl Attack {
             bonus: signed(attack.bonus),
             damage: short(format!("{} {}", attack.damage, attack.damage_type).trim()),
             range,
-            problem: attack.problem,
+            problem: attack.problem.as_deref().map(short),
         }
     }
 }
@@ -218,15 +218,15 @@ fn casting(creature: &Creature) -> Option<Casting> {
         return None;
     }
     let level_of = |known: &KnownSpell| match known {
-        KnownSpell::Own(own) => Some(own.level),
+        KnownSpell::Own(own) => Some(own.level).filter(|level| (0..=9).contains(level)),
         KnownSpell::Name(name) => match spell(name) {
             Found::One(rule) => Some(i32::from(rule.level)),
             _ => None,
         },
     };
     let of_level = |level: Option<i32>| {
-        let known = creature.spells.iter().take(LISTED_MAX).filter(|known| level_of(known) == level);
-        known.map(|known| short(known.name())).collect::<Vec<_>>()
+        let known = creature.spells.iter().filter(|known| level_of(known) == level);
+        known.take(LISTED_MAX).map(|known| short(known.name())).collect::<Vec<_>>()
     };
     let mut levels: Vec<SpellLevel> = (0..=9)
         .map(|level| {
@@ -263,9 +263,4 @@ fn short(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.trim().chars();
-    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }

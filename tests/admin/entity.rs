@@ -1,4 +1,4 @@
-//! The pages of NPCs, owners, characters, scenes and places.
+//! The pages of NPCs, owners, characters, scenes and locations.
 
 use edge::users::Role;
 use serde_json::json;
@@ -51,37 +51,43 @@ async fn a_page_says_who_somebody_is_and_what_goes_on_around_them() {
     );
     let stats = section(&page, "Stat block");
     assert!(stats.contains("Armor class 13 Hit points 5 of 11 Initiative −1 Speed 30 ft"), "{stats}");
-    assert!(stats.contains("STR +3 16 save +5 DEX −1 8 save −1"), "{stats}");
+    assert!(stats.contains("STR +3 16 save +5 , proficient DEX −1 8 save −1"), "{stats}");
     assert!(stats.contains("Mug +4 to hit 1d4+2 bludgeoning 5 ft"), "{stats}");
     assert!(section(&page, "Tools").contains("roll_dice Throw bones."), "{all}");
     assert!(section(&page, "Belongs to").contains("Town Council"), "{all}");
     for way in [
         "lab?entity=npc:innkeeper_bob",
         "exchange/card?npc=innkeeper_bob",
-        "places/town_square",
+        "locations/town_square",
         "/edit",
         "/history",
         "/delete",
     ] {
         assert!(page.contains(way), "{way}: {page}");
     }
-    // Its owner has it among its NPCs, its character and its place among those who are there.
+    // Its owner has it among its NPCs, its character and its location among those who are there.
     let owner = mara.get(&format!("{AT}/owners/town_council_owner")).await.expect(200).text;
     assert!(section(&owner, "Its NPCs").contains("Bob &#60;b&#62;"), "{owner}");
     world.patch("/characters/player_alice", json!({ "location": " TOWN square " })).await.expect(200);
     let scene = json!({ "name": "Market day", "slug": "market", "location": "town-square", "active": true });
     world.post("/scenes", scene).await.expect(201);
-    for path in ["places/Town%20Square", "scenes/market"] {
+    let elsewhere = json!({ "name": "Elin", "location": "Örebro" });
+    world.post("/characters", elsewhere).await.expect(201);
+    let page = mara.get(&format!("{AT}/characters/elin")).await.expect(200).text;
+    let path = page.split('"').find(|part| part.contains("/locations/")).unwrap();
+    let page = words(&mara.get(path).await.expect(200).text);
+    assert!(page.contains("Örebro Location") && page.contains("Who is here Elin"), "{page}");
+    for path in ["locations/Town%20Square", "scenes/market"] {
         let place = mara.get(&format!("{AT}/{path}")).await.expect(200).text;
         let here = section(&place, "Who is here");
         assert!(here.contains("Alice") && here.contains("Bob"), "{path}: {here}");
         assert!(section(&place, "Watched by").contains("Town Council"), "{path}");
-        assert!(section(&place, "Lore of this place").contains("Vault"), "{path}");
+        assert!(section(&place, "Lore about this location").contains("Vault"), "{path}");
     }
-    mara.get(&format!("{AT}/places/nowhere")).await.expect(404);
+    mara.get(&format!("{AT}/locations/nowhere")).await.expect(404);
     // Who may only read sees no secret, and no way to change anything.
     let mut vera = Visitor::signed_in(&server, tenant.tenant, Role::Viewer).await;
-    for path in ["npcs/innkeeper_bob", "places/town_square"] {
+    for path in ["npcs/innkeeper_bob", "locations/town_square"] {
         let page = vera.get(&format!("{AT}/{path}")).await.expect(200).text;
         assert!(page.contains("Cellar") && !page.contains("Vault"), "{page}");
         for way in ["/edit\"", "/delete", "/lab?", "/history", "/reactions", "/new\""] {

@@ -242,6 +242,33 @@ async fn things_with_parts_are_edited_in_rows() {
     assert!(field(&page, "inventory").contains("Thing 29") && !page.contains("inventory-rows"), "{page}");
     post(&mara, &path, &filled(&page, &[("name", "Zed")])).await.expect(303);
     assert_eq!(world.get("/characters/zed").await.body["version"], now["version"]);
+    // Nothing is lost: neither a row without its name, nor one of two with the same key, nor a row of which only the key is written.
+    let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
+    for (lost, field, why) in [
+        (("weapons-2-dice", "1d6"), "weapons", "required. (row 3, Weapon)"),
+        (("spell_slots-1-level", "2"), "spell_slots", "This is not JSON"),
+        (("spell_slots-2-level", "9"), "spell_slots", "required. (9, "),
+    ] {
+        let refused = post(&mara, &path, &filled(&page, &[lost])).await.expect(422).text;
+        let at_field = refused.split_once(&format!("id=\"{field}-error\">")).unwrap().1;
+        assert!(at_field.split("</p>").next().unwrap().contains(why), "{lost:?}: {at_field}");
+    }
+    // What a field would not give back as it is, is JSON: two lines in a field for one, parts of parts, things without a name.
+    let odd = json!({ "weapons": [{ "name": "Two\nlines" }], "inventory": ["", "rope"], "concentration": { "spell": "Light" },
+        "spells": [{ "name": "Zap", "level": 1, "attack": "none", "damage": { "dice": "1d6" } }],
+        "features": [{ "name": "Luck", "description": "Once.\nTwice." }] });
+    world.patch("/characters/zed", odd).await.expect(200);
+    let now = world.get("/characters/zed").await.body;
+    let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
+    for (list, has_rows) in
+        [("weapons", false), ("inventory", false), ("spells", false), ("features", true), ("concentration", true)]
+    {
+        assert_eq!(page.contains(&format!("name=\"{list}-rows\"")), has_rows, "{list}");
+    }
+    // A browser sends a line's end in its own way.
+    post(&mara, &path, &filled(&page, &[("features-0-description", "Once.\r\nTwice.")])).await.expect(303);
+    assert_eq!(world.get("/characters/zed").await.body["version"], now["version"]);
+    world.patch("/characters/zed", json!({ "spells": [] })).await.expect(200);
     // Whatever a row carries is JSON or nothing.
     for whole in ["{", "7", "[[[[", "\"x\"", "null"] {
         let odd = [("spells-rows", "1"), ("spells-0-name", "Light"), ("spells-0-whole", whole)];

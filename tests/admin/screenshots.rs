@@ -76,6 +76,10 @@ async fn make() {
     browser.click("tbody a").await;
     browser.sees("h1", "Innkeeper Bob").await;
     keep(&browser, "npc").await;
+    browser.goto(&format!("{town}/characters/lirien_vale")).await;
+    browser.sees("h1", "Lirien Vale").await;
+    keep(&browser, "character").await;
+    browser.goto(&format!("{town}/npcs/innkeeper_bob/edit")).await;
     // Somebody else was quicker.
     let change = json!({ "disposition": "worried about the fog" });
     client.patch("/v1/campaigns/port-town/npcs/innkeeper_bob", change).await.expect(200);
@@ -92,6 +96,6 @@ async fn make() {
     browser.resize(500, 900).await;
     sign_in(&browser, &server, demo::EMAIL, PASSWORD).await;
     browser.sees("h1", "Campaigns").await;
-    browser.goto(&format!("{town}/characters")).await;
+    browser.goto(&format!("{town}/characters/lirien_vale")).await;
     keep(&browser, "phone").await;
 }

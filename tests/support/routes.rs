@@ -56,7 +56,7 @@ impl Rows {
         let called = world.post("/tools/OWNER_memorize_dependables", call).await.expect(200);
         ids.insert("broadcasts", called.body["result"]["broadcast_id"].as_str().unwrap().to_owned());
         ids.insert("tools", "NPC_memorize".to_owned());
-        ids.insert("places", "town_square".to_owned());
+        ids.insert("locations", "town_square".to_owned());
         ids.insert("commands", "roll".to_owned());
         ids.insert("srd", "weapons".to_owned());
         client.server.model.set_script(Script::replies([Reply::text(canary)]));

@@ -20,8 +20,11 @@ use entity::session::Role;
 
 /// The most messages of [`last_words`].
 const WORDS_MAX: i64 = 6;
-/// The most entries of [`lore`] and people of [`at_place`] and [`dependents`].
+/// The most entries of [`lore`] and people of [`at_location`] and [`dependents`].
 pub const SHOWN_MAX: usize = 24;
+
+/// The most spellings of locations of a kind that [`at_location`] compares.
+const SPELLINGS_MAX: i64 = 1_000;
 
 /// The messages of the newest conversations with an NPC, owner or character, oldest first, as the caller may read them. Only the newest
 /// messages of the campaign are looked at. Takes one round trip.
@@ -90,21 +93,22 @@ fn resident(row: &PgRow) -> Result<Resident> {
     Ok(Resident { kind: row.read("kind")?, slug: row.read("slug")?, name: row.read("name")? })
 }
 
-/// The characters and NPCs at a place, and the scenes there, however they spell it; of each one more than [`SHOWN_MAX`] at most. Takes
-/// two round trips.
+/// A location as one of those who name it spells it, and the characters, NPCs and scenes there, however they spell it; of each kind one
+/// more than [`SHOWN_MAX`] at most, and nobody if the location is not among the first 1,000 of each kind. Takes two round trips.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn at_place(tx: &TenantTx, campaign: Uuid, place: &str) -> Result<Vec<Resident>> {
+pub async fn at_location(tx: &TenantTx, campaign: Uuid, location: &str) -> Result<(Option<String>, Vec<Resident>)> {
     const TABLES: [(&str, &str, &str); 3] = [
         ("characters", "character", "location"),
         ("npcs", "npc", "location"),
-        // A scene without a location is the place that it is called.
+        // A scene without a location is at the location that it is called.
         ("scenes", "scene", "coalesce(nullif(location, ''), name)"),
     ];
     let spelled = TABLES.map(|(_, table, place)| {
         format!(
-            "SELECT DISTINCT {place} AS place FROM {table} WHERE tenant_id = $1 AND campaign_id = $2 AND {place} <> ''"
+            "(SELECT DISTINCT {place} AS place FROM {table} WHERE tenant_id = $1 AND campaign_id = $2 AND {place} <> '' \
+              LIMIT {SPELLINGS_MAX})"
         )
     });
     let all = sqlx::query_scalar::<_, String>(AssertSqlSafe(spelled.join(" UNION ")))
@@ -112,11 +116,9 @@ pub async fn at_place(tx: &TenantTx, campaign: Uuid, place: &str) -> Result<Vec<
         .bind(campaign)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    let key = scope_key(place);
+    let key = scope_key(location);
     let spellings: Vec<String> = all.into_iter().filter(|known| scope_key(known) == key).collect();
-    if spellings.is_empty() {
-        return Ok(Vec::new());
-    }
+    let Some(spelled) = spellings.first().cloned() else { return Ok((None, Vec::new())) };
     let there = TABLES.map(|(kind, table, place)| {
         format!(
             "(SELECT '{kind}' AS kind, slug, name FROM {table} WHERE tenant_id = $1 AND campaign_id = $2 AND {place} = ANY ($3) \
@@ -130,7 +132,7 @@ pub async fn at_place(tx: &TenantTx, campaign: Uuid, place: &str) -> Result<Vec<
         .bind(one_more())
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(stored::each(&rows, resident))
+    Ok((Some(spelled), stored::each(&rows, resident)))
 }
 
 /// The owners that watch over these aspects and subjects: `(Aspect::Location, "gilded_gull")`. Takes one round trip.
@@ -171,16 +173,21 @@ pub async fn dependents(tx: &TenantTx, owner: Uuid) -> Result<Vec<Resident>> {
     Ok(stored::each(&rows, resident))
 }
 
-/// The owners that an NPC names, for whoever it belongs to. Takes one round trip, or none without ids.
+/// The owners with these ids; one more than [`SHOWN_MAX`] at most. Takes one round trip, or none without ids.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn owners(tx: &TenantTx, ids: &[Uuid]) -> Result<Vec<entity::owner::Model>> {
-    use sea_orm::{EntityTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
+    use sea_orm::{EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::ExprTrait};
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let col = edge::http::resource::col;
     let named = col("tenant_id").eq(tx.tenant()).and(col("id").is_in(ids.iter().copied()));
-    Ok(entity::owner::Entity::find().filter(named).limit(SHOWN_MAX as u64).all(tx).await?)
+    Ok(entity::owner::Entity::find()
+        .filter(named)
+        .order_by_asc(entity::owner::Column::Id)
+        .limit((SHOWN_MAX + 1) as u64)
+        .all(tx)
+        .await?)
 }

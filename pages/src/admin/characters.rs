@@ -40,7 +40,7 @@ const FEATURES: Kind = Kind::Rows(&Rows {
         Column::text("name", "Feature"),
         Column::number("level", "Level"),
         Column::text("chosen_option", "Chosen option"),
-        Column::text("description", "What it does"),
+        Column::of("description", "What it does", Cell::Lines),
     ],
 });
 
@@ -84,6 +84,7 @@ impl World for Characters {
     const PATH: &'static str = "characters";
     const IS_ERASED: bool = true;
     const ABOUT: &'static str = "The characters that people play, with their sheets.";
+    const EXAMPLE: &'static str = "Alice, a rogue of level 1 at the location gilded_gull, is enough to play.";
     const COLUMNS: &'static [&'static str] = &["Player", "Race and profession", "Level", "Hit points", "Location"];
     const GROUPS: &'static [Group] = &[
         Group {
@@ -143,7 +144,7 @@ impl World for Characters {
             is_folded: true,
             fields: &[
                 Field::new("/weapons", "Weapons", WEAPONS)
-                    .hint("A weapon with an SRD name needs no more than the name. Empty a name to remove its row."),
+                    .hint("A weapon with an SRD name needs no more than the name."),
                 Field::new("/armor", "Armor", WORN),
                 Field::new("/shield", "Shield", WORN),
                 Field::new("/features", "Features", FEATURES),

@@ -68,6 +68,9 @@ const TENANT_TABS: &[(Tab, &str, &str, &str, Scope)] = &[
     (Tab::Settings, "Settings", "settings", "/admin/settings", Scope::Admin),
 ];
 
+/// The most items of [`Frame::quick`].
+const QUICK_MAX: usize = 4;
+
 /// A link in the navigation.
 pub struct Link {
     pub label: &'static str,
@@ -142,6 +145,16 @@ impl Frame {
     #[must_use]
     pub fn token(&self) -> String {
         format!(r#"<input type="hidden" name="{TOKEN_FIELD}" value="{}">"#, self.form_token)
+    }
+
+    /// The items that a phone has at hand: those of a campaign that are used most, or the first ones of the tenant.
+    #[must_use]
+    pub fn quick(&self) -> Vec<&Link> {
+        let used_most = |link: &&Link| ["overview", "lore", "npcs", "lab"].contains(&link.icon);
+        match &self.campaign {
+            Some(campaign) => campaign.links.iter().filter(used_most).collect(),
+            None => self.tenant_links.iter().take(QUICK_MAX).collect(),
+        }
     }
 
     /// Only the token, for htmx requests.

@@ -47,8 +47,8 @@ struct HomePage {
 render_blocks!(HomePage: as_main);
 
 impl HomePage {
-    fn place_path(&self, location: &str) -> String {
-        format!("{}/{}", self.base, entity::place_path(location))
+    fn location_path(&self, location: &str) -> String {
+        format!("{}/{}", self.base, entity::location_path(location))
     }
 }
 

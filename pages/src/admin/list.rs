@@ -27,6 +27,8 @@ pub struct ListPage {
     pub frame: Frame,
     pub many: &'static str,
     pub about: &'static str,
+    /// What the first row could be, if there is none.
+    pub example: &'static str,
     /// A link to create a new row: its path and label.
     pub new: Option<(String, String)>,
     /// The title of the first column.
@@ -54,6 +56,7 @@ impl ListPage {
             frame: at.frame(many, tab),
             many,
             about: "",
+            example: "",
             new: None,
             label: "Name",
             deleted: None,

@@ -38,6 +38,7 @@ impl World for Npcs {
     const PATH: &'static str = "npcs";
     const ABOUT: &'static str =
         "The characters that the AI speaks for: how they speak, which tools they have, and their stats in a fight.";
+    const EXAMPLE: &'static str = "An innkeeper with a name and two sentences, such as “Gruff. Knows every sailor by name.”, is enough to talk to.";
     const COLUMNS: &'static [&'static str] = &["Race and profession", "Location", "Disposition"];
     const REACTS: bool = true;
     const GROUPS: &'static [Group] = &[
@@ -103,7 +104,7 @@ impl World for Npcs {
                 Field::new("/stats/abilities/charisma", "Charisma", Kind::Number),
                 Field::new("/stats/saving_throws", "Saving throws", SAVES)
                     .hint("Only those that differ from the ability."),
-                Field::new("/stats/attacks", "Attacks", ATTACKS).hint("Empty a name to remove its row."),
+                Field::new("/stats/attacks", "Attacks", ATTACKS),
             ],
         },
         Group {

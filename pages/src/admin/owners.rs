@@ -18,6 +18,8 @@ impl World for Owners {
     const MANY: &'static str = "Owners";
     const PATH: &'static str = "owners";
     const ABOUT: &'static str = "Guardians of a location, a race, a profession or a faction. They react by themselves when the actions of characters matter to them.";
+    const EXAMPLE: &'static str =
+        "The town council watches over the location town_square, and warns whoever draws a blade there.";
     const COLUMNS: &'static [&'static str] = &["Watches", "Influence", "Reaction threshold"];
     const REACTS: bool = true;
     const GROUPS: &'static [Group] = &[

@@ -180,8 +180,8 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/scenes/{x}/history", Gm, || web::get().to(history::page::<Scenes>)),
     post("/c/{c}/scenes/{x}/history/{seq}", Write, || web::post().to(history::restore::<Scenes>)).and(Gm),
 
-    // Places.
-    get ("/c/{c}/places/{x}", Read, || web::get().to(entity::place::page)),
+    // Locations.
+    get ("/c/{c}/locations/{x}", Read, || web::get().to(entity::location::page)),
 
     // Encounters and turns.
     get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),

@@ -27,6 +27,7 @@ impl World for Scenes {
     const MANY: &'static str = "Scenes";
     const PATH: &'static str = "scenes";
     const ABOUT: &'static str = "Where the game takes place: who stands where, and the game master's notes.";
+    const EXAMPLE: &'static str = "The tavern at night, at the location gilded_gull: what is said there belongs to it.";
     const COLUMNS: &'static [&'static str] = &["State", "Location", "Channel", "Tokens"];
     const GROUPS: &'static [Group] = &[
         Group {

@@ -17,6 +17,7 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     let found = turns::summaries(&tx, &at.caller, at.campaign.id.0, &page).await?;
     let mut shown = ListPage::new(&at, "Turns", Tab::Turns, "turns");
     shown.about = "What the AI was asked and what it did. These records are deleted after some time; the audit keeps their changes.";
+    shown.example = "A turn is kept whenever a model is asked something, also by “Run the turn” in the prompt lab.";
     (shown.label, shown.columns, shown.orders) = ("Request", COLUMNS, ORDERS);
     shown.is_searched = at.caller.sees_secrets();
     if !at.caller.sees_secrets() {

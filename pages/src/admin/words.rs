@@ -13,9 +13,9 @@ pub fn role(role: Role) -> &'static str {
     }
 }
 
-/// A place as people read it: a slug as words with capital first letters, anything else as it is written.
+/// A location as people read it: a slug as words with capital first letters, anything else as it is written.
 #[must_use]
-pub fn place(name: &str) -> String {
+pub fn location(name: &str) -> String {
     let is_slug = name.contains('_') || !name.contains(char::is_uppercase);
     if !is_slug {
         return name.to_owned();

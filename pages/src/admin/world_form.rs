@@ -65,7 +65,7 @@ pub async fn list<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let found = resource::find_page::<W>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
     let mut shown = ListPage::new(&at, W::MANY, W::TAB, W::PATH);
-    (shown.about, shown.columns) = (W::ABOUT, W::COLUMNS);
+    (shown.about, shown.example, shown.columns) = (W::ABOUT, W::EXAMPLE, W::COLUMNS);
     shown.new = at.may_write().then(|| (at.url(&format!("{}/new", W::PATH)), format!("New {}", W::ONE)));
     shown.deleted = at.may(edge::caller::Scope::Gm).then(|| at.url(&format!("{}/deleted", W::PATH)));
     for model in &found.items {
@@ -235,13 +235,13 @@ pub(super) async fn decision(
     }
 }
 
-/// GET of a row's form. Only users who may write can submit it.
+/// GET of a row's form.
 ///
 /// # Errors
 /// `not_found`.
 pub async fn edit<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let row = at.read_current::<W>(at.path("x")).await?;
-    let form = FormView::of_row(W::GROUPS, &row.view, !at.may_write());
+    let form = FormView::of_row(W::GROUPS, &row.view, false);
     at.show(&edit_page::<W>(&at, &row, form))
 }
 

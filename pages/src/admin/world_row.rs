@@ -17,6 +17,8 @@ pub trait World: Resource {
     const PATH: &'static str;
     /// A sentence under the list's title.
     const ABOUT: &'static str;
+    /// What the first row could be, in a sentence; empty for kinds with a list of their own.
+    const EXAMPLE: &'static str = "";
     const GROUPS: &'static [Group];
     /// The list's columns after the name.
     const COLUMNS: &'static [&'static str];

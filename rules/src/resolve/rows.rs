@@ -35,11 +35,11 @@ impl Row {
         Self { label: label.into(), pools: dice.pools, flat: dice.flat, damage_type, ..Self::default() }
     }
 
-    /// The sum that would be rolled, such as `1d8+3`.
+    /// The sum that would be rolled, such as `1d8+3`; empty for none.
     pub(crate) fn sum(&self) -> String {
         let dice = format_pools(&self.pools);
         match self.flat {
-            0 if !dice.is_empty() => dice,
+            0 => dice,
             flat if dice.is_empty() => flat.to_string(),
             flat => format!("{dice}{flat:+}"),
         }

@@ -227,7 +227,7 @@ pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, 
     Ok(stored::each(rows.iter().rev(), |row| items_for_model(row, compact)).into_iter().flatten().collect())
 }
 
-/// How far back [`Which::OfActor`] looks: a campaign may have millions of messages, and no index has them by who takes part.
+/// How far back [`Which::OfActor`] looks: a campaign may have millions of messages, and no index has those of an NPC in order.
 const LOOKED_AT_MAX: i64 = 5_000;
 
 /// Which messages to read.

@@ -2,7 +2,7 @@
 
 use entity::{character, owner::Aspect};
 
-use super::{Company, Link, Memories, Parts, Shown, facts, last_words, line, place_of};
+use super::{Company, Link, Memories, Parts, Shown, facts, last_words, line, location_link};
 use crate::{
     admin::{InCampaign, memories, query::encoded},
     sheet::Sheet,
@@ -37,7 +37,7 @@ impl Shown for Characters {
         });
         Ok(Parts {
             who: line(&[Some(&row.race), Some(&row.profession)]),
-            place: place_of(at, row.location.as_deref()),
+            location: location_link(at, row.location.as_deref()),
             tags: row.ai_lock.then(|| "locked".to_owned()).into_iter().collect(),
             facts: facts(&[("Player", row.player_name.clone()), ("Faction", row.faction.clone())]),
             sheet: Some(Sheet::of_character(row)),

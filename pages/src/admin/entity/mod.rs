@@ -1,12 +1,12 @@
-//! The page of an NPC, an owner, a character, a scene or a place: who that is first, then what goes on around it. The form is behind Edit.
+//! The page of an NPC, an owner, a character, a scene or a location: who that is first, then what goes on around it. The form is behind Edit.
 //!
-//! A kind of row fills in its [`Parts`] ([`Shown`]), and has its lines in `PAGES`. What a part costs is known: one round trip at most
+//! A kind of row fills in its [`Parts`] ([`Shown`]), and has its lines in `PAGES`. What a part costs is known: two round trips at most
 //! for each of them, and a limit on everything that a list shows.
 
 mod character;
+pub mod location;
 mod npc;
 mod owner;
-pub mod place;
 mod scene;
 
 use actix_web::HttpResponse;
@@ -30,6 +30,9 @@ use world::{
     overview::Resident,
 };
 
+/// The most characters of a name in a list of facts.
+const NAME_CHARS_MAX: usize = 80;
+
 /// A kind of row that has a page.
 pub trait Shown: World {
     /// What its page shows.
@@ -41,8 +44,8 @@ pub trait Shown: World {
 pub struct Parts {
     /// `Human innkeeper`.
     who: String,
-    /// Where: the address of the place's page, and its name.
-    place: Option<(String, String)>,
+    /// Where: the address of the location's page, and its name.
+    location: Option<(String, String)>,
     /// Mood and marks.
     tags: Vec<String>,
     /// None for what has none.
@@ -85,8 +88,8 @@ struct Lore {
     title: &'static str,
     /// The address of the form for a new entry.
     new: Option<String>,
-    /// What an entry about it could say.
-    example: &'static str,
+    /// What is told if there is none.
+    none: &'static str,
 }
 
 /// The newest memories.
@@ -195,17 +198,17 @@ fn line(words: &[Option<&str>]) -> String {
     words::capital(&there.join(" "))
 }
 
-/// The address of a place's page, below the campaign's.
+/// The address of a location's page, below the campaign's.
 #[must_use]
-pub fn place_path(location: &str) -> String {
+pub fn location_path(location: &str) -> String {
     // A path has no plus signs for spaces.
-    format!("places/{}", encoded(&scope_key(location)).replace('+', "%20"))
+    format!("locations/{}", encoded(&scope_key(location)).replace('+', "%20"))
 }
 
-/// A place as a link to its page; none without one.
-fn place_of(at: &InCampaign, location: Option<&str>) -> Option<(String, String)> {
+/// A location as a link to its page; none without one.
+fn location_link(at: &InCampaign, location: Option<&str>) -> Option<(String, String)> {
     let location = location.filter(|name| !name.trim().is_empty())?;
-    Some((at.url(&place_path(location)), words::place(location)))
+    Some((at.url(&location_path(location)), words::location(location)))
 }
 
 /// The texts that there are.
@@ -229,19 +232,35 @@ fn tools_of(listed: &[ToolRef]) -> Vec<Tool> {
     listed.iter().take(SHOWN_MAX).map(tool).collect()
 }
 
-/// The lore of these scopes and subjects. A new entry begins with the first of them.
-async fn lore(at: &InCampaign, tx: &TenantTx, title: &'static str, scopes: &[(&str, &str)]) -> Result<Lore> {
+/// What an NPC or owner knows in particular: the lore of these scopes and subjects.
+async fn known(at: &InCampaign, tx: &TenantTx, scopes: &[(&str, &str)]) -> Result<Lore> {
+    let none = "Only the lore that everyone knows. Lore about its location, race, profession or faction appears here, such as: \
+                “Innkeepers know who owes whom.”";
+    lore(at, tx, ("What it knows", none), scopes).await
+}
+
+/// The lore about a location, given as a slug.
+async fn lore_about(at: &InCampaign, tx: &TenantTx, location: &str) -> Result<Lore> {
+    let none = "None yet. Lore about a location is told to everyone who is there, such as: “The cellar floods at spring tide.”";
+    lore(at, tx, ("Lore about this location", none), &[("zone", location)]).await
+}
+
+async fn lore(
+    at: &InCampaign,
+    tx: &TenantTx,
+    (title, none): (&'static str, &'static str),
+    scopes: &[(&str, &str)],
+) -> Result<Lore> {
     let mut entries = around::lore(tx, &at.caller, at.campaign.id.0, scopes).await?;
     let has_more = entries.len() > SHOWN_MAX;
     entries.truncate(SHOWN_MAX);
-    Ok(Lore {
-        entries,
-        has_more,
-        title,
-        new: at.may_write().then(|| at.url("lore/new")),
-        example: "An entry with the scope location and this place's name is told to everyone who is there, such as: \
-                  “The cellar floods at spring tide.”",
-    })
+    Ok(Lore { entries, has_more, title, none, new: at.may_write().then(|| at.url("lore/new")) })
+}
+
+/// Names with commas between them, as far as they are shown.
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let shown = |name: &'a str| name.chars().take(NAME_CHARS_MAX).collect::<String>();
+    Some(names.take(SHOWN_MAX).map(shown).collect::<Vec<_>>().join(", "))
 }
 
 /// The newest memories of an NPC or owner.

@@ -3,7 +3,8 @@
 use entity::{kind::EntityKind, npc};
 
 use super::{
-    Company, Parts, Shown, ask_links, facts, last_words, line, lore, place_of, remembers, texts, threshold, tools_of,
+    Company, Parts, Shown, ask_links, facts, known, last_words, line, location_link, remembers, texts, threshold,
+    tools_of,
 };
 use crate::{admin::InCampaign, sheet::Sheet};
 use ai::prompt::scope;
@@ -23,7 +24,7 @@ impl Shown for Npcs {
         let mood = if row.disposition.is_empty() { "neutral".to_owned() } else { row.disposition.clone() };
         Ok(Parts {
             who: line(&[row.race.as_deref(), row.profession.as_deref()]),
-            place: place_of(at, row.location.as_deref()),
+            location: location_link(at, row.location.as_deref()),
             tags: std::iter::once(mood).chain(row.ai_lock.then(|| "locked".to_owned())).collect(),
             description: Some(row.description.clone()),
             texts: texts(&[
@@ -42,7 +43,7 @@ impl Shown for Npcs {
             ]),
             sheet: Sheet::of_npc(row),
             people: vec![belongs],
-            lore: Some(lore(at, tx, "What it knows", &scopes).await?),
+            lore: Some(known(at, tx, &scopes).await?),
             words: last_words(at, tx, row.id.0).await?,
             memories: Some(remembers(at, tx, &row.slug).await?),
             tools: Some(tools_of(&row.available_tools.0)),

@@ -6,7 +6,8 @@ use entity::{
 };
 
 use super::{
-    Company, Parts, Shown, ask_links, facts, last_words, lore, place_of, remembers, texts, threshold, tools_of,
+    Company, Parts, Shown, ask_links, facts, known, last_words, listed, location_link, remembers, texts, threshold,
+    tools_of,
 };
 use crate::admin::{InCampaign, words};
 use ai::prompt::scope;
@@ -22,17 +23,17 @@ impl Shown for Owners {
         let scopes = scope::of_owner(row);
         let scopes: Vec<(&str, &str)> = scopes.iter().map(|scope| (scope.scope, scope.key.as_str())).collect();
         let influence = OwnerView::from(row.clone()).influence;
-        let has = row.resources.0.iter().map(|resource| format!("{} {}", resource.amount, resource.name));
-        let watches = words::place(&row.associated_id);
-        let (who, place) = match row.monitored_aspect {
-            Aspect::Location => ("Watches over".to_owned(), place_of(at, Some(&row.associated_id))),
+        let has: Vec<String> = row.resources.0.iter().map(|has| format!("{} {}", has.amount, has.name)).collect();
+        let watches = words::location(&row.associated_id);
+        let (who, location) = match row.monitored_aspect {
+            Aspect::Location => ("Watches over".to_owned(), location_link(at, Some(&row.associated_id))),
             Aspect::Race => (format!("Watches over the race {watches}"), None),
             Aspect::Profession => (format!("Watches over the profession {watches}"), None),
             Aspect::Faction => (format!("Watches over the faction {watches}"), None),
         };
         Ok(Parts {
             who,
-            place,
+            location,
             tags: row.ai_lock.then(|| "locked".to_owned()).into_iter().collect(),
             description: Some(row.description.clone()),
             texts: texts(&[
@@ -45,14 +46,14 @@ impl Shown for Owners {
             facts: facts(&[
                 ("Influence", Some(format!("{} of {}", influence.current.floor(), influence.max))),
                 ("Regained per hour", Some(influence.regen_per_hour.to_string())),
-                ("Has", Some(has.collect::<Vec<_>>().join(", "))),
+                ("Has", listed(has.iter().map(String::as_str))),
                 ("Model profile", row.model.clone()),
                 ("Reacts at a score of", threshold(row.reaction_threshold)),
                 ("At once at a score of", threshold(row.immediate_threshold)),
             ]),
             sheet: None,
             people: vec![Company::new("Its NPCs", around::dependents(tx, row.id.0).await?)],
-            lore: Some(lore(at, tx, "What it knows", &scopes).await?),
+            lore: Some(known(at, tx, &scopes).await?),
             words: last_words(at, tx, row.id.0).await?,
             memories: Some(remembers(at, tx, &row.slug).await?),
             tools: Some(tools_of(&row.available_tools.0)),

@@ -12,6 +12,8 @@ use rules::srd::{ARMOR, Ability, CONDITIONS, DAMAGE_TYPES, EFFECTS, SPELLS, WEAP
 
 /// The most things that rows show; each has a field for each part, and forms have a limit. Longer lists are edited as JSON.
 const ROWS_MAX: usize = 24;
+/// The most bytes of such a list. A form holds each thing twice: in its fields, and whole.
+const BYTES_MAX: usize = 64 * 1024;
 /// Empty rows for new things. The page adds another one when something is written into the last.
 const BLANK: usize = 1;
 /// The most rows that are read.
@@ -35,7 +37,10 @@ pub enum Shape {
 /// What a part is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
+    /// One line.
     Text,
+    /// Several lines.
+    Lines,
     Number,
     /// A list of words, with commas between them.
     Words,
@@ -106,8 +111,21 @@ impl Column {
             }
             Cell::Words => text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(Value::from).collect(),
             Cell::YesNo => Value::Bool(text == "yes"),
+            Cell::Lines => text.replace("\r\n", "\n").into(),
             Cell::Text | Cell::Choice(_) => text.into(),
         })
+    }
+
+    /// Whether its field can show a part and give it back as it is. A browser takes line breaks out of a field with one line.
+    fn can_show(&self, part: &Value) -> bool {
+        match part {
+            Value::String(text) => self.cell == Cell::Lines || !text.contains(['\r', '\n']),
+            Value::Array(words) => {
+                self.cell == Cell::Words && words.iter().all(|w| w.as_str().is_some_and(|w| !w.contains(['\r', '\n'])))
+            }
+            Value::Object(_) => false,
+            Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        }
     }
 
     /// The choices of its field, without the empty one.
@@ -126,6 +144,12 @@ impl CellView {
     #[must_use]
     pub fn size(&self) -> &'static str {
         if self.is_number() { "short" } else { "long" }
+    }
+
+    /// Whether its text may have several lines.
+    #[must_use]
+    pub fn has_lines(&self) -> bool {
+        self.column.cell == Cell::Lines
     }
 
     /// Whether it holds a number.
@@ -158,52 +182,68 @@ pub struct CellView {
     pub text: String,
     /// Whether the text is a choice that its field does not list.
     pub is_unlisted: bool,
+    /// Whether the field's error is about it.
+    pub is_wrong: bool,
 }
 
 impl Rows {
-    /// The rows of a text, and some empty ones. None for a text that rows cannot show.
+    /// The rows of a text, and some empty ones, with the field's error at the part that it names. None for a text that rows cannot show.
     #[must_use]
-    pub fn view(&self, text: &str) -> Option<Vec<RowView>> {
+    pub fn view(&self, text: &str, error: &str) -> Option<Vec<RowView>> {
         let value = if text.trim().is_empty() { Value::Null } else { json::parse(text).ok()? };
         let mut things = self.things(&value)?;
-        if things.len() > ROWS_MAX {
+        if things.len() > ROWS_MAX || text.len() > BYTES_MAX {
             return None;
         }
         let blank = if self.shape == Shape::One { 1_usize.saturating_sub(things.len()) } else { BLANK };
         things.extend(std::iter::repeat_n((String::new(), Value::Null), blank));
-        Some(things.iter().map(|(key, thing)| self.row(key, thing)).collect())
+        let row = |(n, (key, thing)): (usize, &(String, Value))| self.row(n, key, thing, error);
+        Some(things.iter().enumerate().map(row).collect())
     }
 
-    /// The things of a value: its key, if it has one, and itself. None for a value of another shape, or with a thing that has no name.
+    /// The things of a value: its key, if it has one, and itself. None for what rows cannot show: another shape, a thing without a name,
+    /// a part that no field gives back as it is.
     fn things(&self, value: &Value) -> Option<Vec<(String, Value)>> {
-        let first = self.columns.first()?;
-        let is_named = |thing: &Value| match thing {
-            Value::String(_) => matches!(self.shape, Shape::Named | Shape::One) && first.name == "name",
-            thing => thing.get(first.name).is_some_and(|name| !first.text_of(name).trim().is_empty()),
-        };
+        let whole = |thing: &Value| (String::new(), thing.clone());
+        let keyed = |(key, thing): (&String, &Value)| (key.clone(), thing.clone());
         let things: Vec<(String, Value)> = match (self.shape, value) {
-            (_, Value::Null) => return Some(Vec::new()),
-            (Shape::Objects | Shape::Named, Value::Array(things)) => {
-                things.iter().map(|thing| (String::new(), thing.clone())).collect()
-            }
-            (Shape::One, Value::Object(members)) if members.is_empty() => return Some(Vec::new()),
-            (Shape::One, thing @ (Value::Object(_) | Value::String(_))) => vec![(String::new(), thing.clone())],
-            (Shape::ByKey, Value::Object(members)) if members.values().all(Value::is_object) => {
-                return Some(members.iter().map(|(key, thing)| (key.clone(), thing.clone())).collect());
-            }
-            (Shape::Numbers, Value::Object(members)) if members.values().all(|v| !v.is_object() && !v.is_array()) => {
-                return Some(members.iter().map(|(key, number)| (key.clone(), number.clone())).collect());
-            }
+            (_, Value::Null) => Vec::new(),
+            (Shape::Objects | Shape::Named, Value::Array(things)) => things.iter().map(whole).collect(),
+            (Shape::One, Value::Object(members)) if members.is_empty() => Vec::new(),
+            (Shape::One, thing) => vec![whole(thing)],
+            (Shape::ByKey | Shape::Numbers, Value::Object(members)) => members.iter().map(keyed).collect(),
             _ => return None,
         };
-        things.iter().all(|(_, thing)| is_named(thing)).then_some(things)
+        things.iter().all(|(key, thing)| self.can_show(key, thing)).then_some(things)
     }
 
-    fn row(&self, key: &str, thing: &Value) -> RowView {
+    fn can_show(&self, key: &str, thing: &Value) -> bool {
+        let is_shape = match self.shape {
+            Shape::Objects | Shape::ByKey => thing.is_object(),
+            Shape::Named | Shape::One => thing.is_object() || (thing.is_string() && self.is_named()),
+            Shape::Numbers => !thing.is_object() && !thing.is_array(),
+        };
+        let has_name = |n, column| n > 0 || !self.text_of(n, column, key, thing).trim().is_empty();
+        let mut columns = self.columns.iter().enumerate();
+        is_shape
+            && !key.contains(['\r', '\n'])
+            && columns.all(|(n, column)| {
+                has_name(n, column) && column.can_show(thing.get(column.name).unwrap_or(&Value::Null))
+            })
+    }
+
+    /// Whether the first part is the name, for which a thing may stand.
+    fn is_named(&self) -> bool {
+        self.columns.first().is_some_and(|first| first.name == "name")
+    }
+
+    fn row(&self, nth: usize, key: &str, thing: &Value, error: &str) -> RowView {
+        let nth = if self.has_keys() { key.to_owned() } else { nth.to_string() };
         let cell = |(n, column): (usize, &'static Column)| {
             let text = self.text_of(n, column, key, thing);
             let is_unlisted = !text.is_empty() && !column.choices().contains(&text.as_str());
-            CellView { column, text, is_unlisted }
+            let is_wrong = error.ends_with(&format!("({})", self.place(&nth, column.name)));
+            CellView { column, text, is_unlisted, is_wrong }
         };
         let whole = if thing.is_null() { String::new() } else { thing.to_string() };
         RowView { cells: self.columns.iter().enumerate().map(cell).collect(), key: key.to_owned(), whole }
@@ -214,6 +254,7 @@ impl Rows {
     pub fn place(&self, nth: &str, part: &str) -> String {
         let label = self.columns.iter().find(|column| column.name == part).map_or(part, |column| column.label);
         match nth.parse::<usize>() {
+            _ if self.has_keys() => format!("{nth}, {label}"),
             Ok(nth) => format!("row {}, {label}", nth.saturating_add(1)),
             Err(_) => format!("{nth}, {label}"),
         }
@@ -241,32 +282,37 @@ impl Rows {
         for n in 0..count.min(READ_MAX) {
             let sent = |column: &Column| form.text(&format!("{name}-{n}-{}", column.name)).to_owned();
             let texts: Vec<String> = self.columns.iter().map(sent).collect();
-            if texts.first().is_none_or(|first| first.trim().is_empty()) {
+            let whole = form.text(&format!("{name}-{n}-whole"));
+            let is_empty = |text: &String| text.trim().is_empty();
+            let is_removed = !whole.is_empty() && texts.first().is_none_or(is_empty);
+            if is_removed || texts.iter().all(is_empty) {
                 continue;
             }
-            let whole = json::parse(form.text(&format!("{name}-{n}-whole"))).unwrap_or_default();
             let was = form.text(&format!("{name}-{n}-key"));
-            things.push((texts[0].trim().to_owned(), self.thing(was, whole, &texts)));
+            let key = texts.first().map_or("", |key| key.trim());
+            let key = if key == was.trim() { was } else { key };
+            things.push((key.to_owned(), self.thing(was, json::parse(whole).unwrap_or_default(), &texts)));
         }
-        let value = match self.shape {
-            Shape::Objects | Shape::Named => things.into_iter().map(|(_, thing)| thing).collect(),
-            Shape::One => things.into_iter().next().map_or(Value::Null, |(_, thing)| thing),
-            Shape::ByKey | Shape::Numbers => Value::Object(things.into_iter().collect()),
-        };
-        words::json(&value)
+        match self.shape {
+            Shape::Objects | Shape::Named => words::json(&things.into_iter().map(|(_, thing)| thing).collect()),
+            Shape::One => words::json(&things.into_iter().next().map_or(Value::Null, |(_, thing)| thing)),
+            Shape::ByKey | Shape::Numbers => by_key(things),
+        }
     }
 
     /// A thing with the parts that were changed.
     fn thing(&self, key: &str, whole: Value, texts: &[String]) -> Value {
-        let mut thing = whole;
+        let mut thing = if self.shape == Shape::ByKey && whole.is_null() { Value::Object(Map::new()) } else { whole };
         for (n, (column, text)) in self.columns.iter().zip(texts).enumerate() {
-            // Browsers send the ends of lines in their own way, and a thing's texts have none.
-            if self.text_of(n, column, key, &thing).trim() == text.trim() || (n == 0 && self.has_keys()) {
+            // Browsers send the ends of lines in their own way.
+            let was = self.text_of(n, column, key, &thing).replace("\r\n", "\n");
+            if was.trim() == text.replace("\r\n", "\n").trim() || (n == 0 && self.has_keys()) {
                 continue;
             }
             let part = column.part_of(text);
             match (self.shape, &mut thing) {
-                (Shape::Numbers, thing) => *thing = part.unwrap_or_default(),
+                // A missing number stays a text, so that the error names it.
+                (Shape::Numbers, thing) => *thing = part.unwrap_or_else(|| Value::String(String::new())),
                 (_, Value::Object(members)) => put(members, column.name, part),
                 (Shape::Named, thing) if n == 0 => *thing = part.unwrap_or_default(),
                 (_, thing) => {
@@ -288,6 +334,16 @@ fn put(members: &mut Map<String, Value>, name: &str, part: Option<Value>) {
         Some(part) => members.insert(name.to_owned(), part),
         None => members.remove(name),
     };
+}
+
+/// An object as JSON. A key that is there twice stays there twice, which is an error instead of a loss.
+fn by_key(things: Vec<(String, Value)>) -> String {
+    let mut keys = std::collections::HashSet::new();
+    if things.iter().all(|(key, _)| keys.insert(key.as_str())) {
+        return words::json(&Value::Object(things.into_iter().collect()));
+    }
+    let member = |(key, thing): &(String, Value)| format!("  {}: {thing}", Value::from(key.as_str()));
+    format!("{{\n{}\n}}", things.iter().map(member).collect::<Vec<_>>().join(",\n"))
 }
 
 /// The names of the SRD that a list of suggestions offers.

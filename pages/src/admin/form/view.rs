@@ -102,6 +102,19 @@ impl FieldView {
         matches!(self.kind, Kind::Text { .. } | Kind::Json { .. } | Kind::Words | Kind::Parts { .. } | Kind::Rows(_))
     }
 
+    /// How a row is removed.
+    #[must_use]
+    pub fn how_to_remove(&self) -> String {
+        let first = if let Kind::Rows(rows) = self.kind { rows.columns.first() } else { None };
+        format!("To remove a row, empty its field {}.", first.map_or("", |column| column.label))
+    }
+
+    /// Whether it is a list of things that rows cannot show.
+    #[must_use]
+    pub fn is_json_of_rows(&self) -> bool {
+        matches!(self.kind, Kind::Rows(_)) && self.things().is_none()
+    }
+
     /// Whether its rows grow in number.
     #[must_use]
     pub fn grows(&self) -> bool {
@@ -111,7 +124,8 @@ impl FieldView {
     /// The rows of a list of things. None if it is edited as JSON.
     #[must_use]
     pub fn things(&self) -> Option<Vec<RowView>> {
-        if let Kind::Rows(rows) = self.kind { rows.view(&self.text) } else { None }
+        let Kind::Rows(rows) = self.kind else { return None };
+        rows.view(&self.text, self.error.as_deref().unwrap_or_default())
     }
 
     /// Whether the field is as wide as the form, because its lines are long.

@@ -1,30 +1,30 @@
-//! The page of a place: a location that characters, NPCs, scenes, owners or lore name. It is no row, so there is nothing to edit.
+//! The page of a location: a place that characters, NPCs, scenes, owners or lore name. It is no row, so there is nothing to edit.
 
 use actix_web::HttpResponse;
 use entity::owner::Aspect;
 
-use super::{Company, EntityPage, Parts, lore};
+use super::{Company, EntityPage, Parts, lore_about};
 use crate::admin::{InCampaign, Tab, words};
 use base::error::{Error, Result};
 use edge::http::resource::scope_key;
 use world::around;
 
-/// GET of a place's page.
+/// GET of a location's page.
 ///
 /// # Errors
-/// `not_found` for a place that nothing names.
+/// `not_found` for a location that nothing names.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let key = scope_key(at.path("x"));
     let (tx, campaign) = (at.read().await?, at.campaign.id.0);
-    let mut there = around::at_place(&tx, campaign, &key).await?;
+    let (spelled, mut there) = around::at_location(&tx, campaign, &key).await?;
     let watchers = around::watchers(&tx, campaign, &[(Aspect::Location, &key)]).await?;
-    let lore = lore(&at, &tx, "Lore of this place", &[("zone", &key)]).await?;
+    let lore = lore_about(&at, &tx, &key).await?;
     drop(tx);
     if there.is_empty() && watchers.is_empty() && lore.entries.is_empty() {
-        return Err(Error::not_found("place"));
+        return Err(Error::not_found("location"));
     }
     let scenes: Vec<_> = there.extract_if(.., |resident| resident.kind == "scenes").collect();
-    let name = words::place(&key);
+    let name = words::location(spelled.as_deref().unwrap_or(&key));
     at.show(&EntityPage {
         frame: at.frame(&name, Tab::Home),
         many: "Overview",
@@ -38,7 +38,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         has_history: false,
         may_erase: false,
         parts: Parts {
-            who: "Place".to_owned(),
+            who: "Location".to_owned(),
             people: vec![
                 Company::new("Who is here", there),
                 Company::new("Watched by", watchers),
