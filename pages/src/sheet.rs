@@ -3,9 +3,9 @@
 use askama::Template;
 use entity::{character, npc, shapes::Stats};
 use rules::{
-    resolve::{SheetAttack, save_bonus, sheet_attacks, skill_bonus},
+    resolve::{SheetAttack, initiative_bonus, save_bonus, sheet_attacks, skill_bonus},
     sheet::{Creature, KnownSpell, Range},
-    srd::{Ability, Found, SKILLS, spell},
+    srd::{self, Ability, Found, SKILLS, spell},
 };
 use serde_json::Value;
 use world::rules::sheet;
@@ -160,7 +160,7 @@ impl Sheet {
             max_hp: creature.max_hp,
             temp_hp: creature.temp_hp,
             speed: creature.speed,
-            initiative: signed(creature.modifier(Ability::Dexterity)),
+            initiative: signed(initiative_bonus(creature)),
             proficiency: None,
             abilities: Ability::ALL.into_iter().map(|ability| ability_box(creature, ability)).collect(),
             skills: Vec::new(),
@@ -205,9 +205,16 @@ fn ability_box(creature: &Creature, ability: Ability) -> AbilityBox {
 
 /// All skills, by name.
 fn skills(creature: &Creature) -> Vec<Skill> {
-    let shown = |skill: &'static rules::srd::Skill| {
-        let bonus = skill_bonus(creature, skill);
-        Skill { name: skill.title(), bonus: signed(bonus), is_trained: bonus > creature.modifier(skill.ability) }
+    let is_trained = |skill: &rules::srd::Skill| {
+        creature
+            .skill_proficiencies
+            .iter()
+            .any(|listed| srd::skill(listed).is_some_and(|known| known.name == skill.name))
+    };
+    let shown = |skill: &'static rules::srd::Skill| Skill {
+        name: skill.title(),
+        bonus: signed(skill_bonus(creature, skill)),
+        is_trained: is_trained(skill),
     };
     SKILLS.iter().map(shown).collect()
 }

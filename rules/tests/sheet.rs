@@ -5,8 +5,9 @@ mod support;
 use rules::{
     dice::Given,
     resolve::{
-        AttackArgs, Circumstances, Outcome, SavingThrowArgs, SkillCheckArgs, StateChange, apply, resolve_attack,
-        resolve_saving_throw, resolve_skill_check, save_bonus, sheet_attacks, skill_bonus,
+        AttackArgs, Circumstances, Outcome, SavingThrowArgs, SkillCheckArgs, StateChange, apply, initiative_bonus,
+        resolve_attack, resolve_saving_throw, resolve_skill_check, roll_initiative, save_bonus, sheet_attacks,
+        skill_bonus,
     },
     sheet::{Condition, Creature, KnownSpell, WeaponAbility, Worn},
     srd::Ability,
@@ -261,6 +262,8 @@ fn a_sheet_shows_the_numbers_that_rolls_have() {
         let o = resolve_skill_check(&actor, &args, &plain(), &mut Given::new(&[11, 11])).unwrap();
         assert_eq!(o.total_modifier, format!("{:+}", skill_bonus(&actor, skill)), "{}", skill.name);
     }
+    let o = roll_initiative(&actor, &plain(), &mut Given::new(&[11, 11])).unwrap();
+    assert_eq!(o.total_modifier, format!("{:+}", initiative_bonus(&actor)));
     for ability in Ability::ALL {
         let args = SavingThrowArgs { ability: ability.name().to_owned(), dc: 10, ..SavingThrowArgs::default() };
         let o = resolve_saving_throw(&actor, &args, &plain(), &mut Given::new(&[11, 11])).unwrap();

@@ -105,7 +105,7 @@ async fn a_sheet_is_as_in_the_book() {
     let lirien = json!({ "name": "Lirien", "race": "elf", "profession": "wizard", "level": 5, "max_hp": 22, "hp": 9, "temp_hp": 3,
         "armor_class": 12, "location": "town_square",
         "abilities": { "strength": 8, "dexterity": 14, "constitution": 12, "intelligence": 18, "wisdom": 10, "charisma": 10 },
-        "skill_proficiencies": ["arcana"], "saving_throw_proficiencies": ["intelligence"], "weapon_proficiencies": ["daggers"],
+        "skill_proficiencies": ["arcana"], "features": [{ "name": "Jack of All Trades" }], "saving_throw_proficiencies": ["intelligence"], "weapon_proficiencies": ["daggers"],
         "weapons": [{ "name": "Dagger" }, { "name": "Odd", "dice": "many" }], "spellcasting_ability": "intelligence",
         "spells": ["Fire Bolt", "Magic Missile", "Unheard Of"], "spell_slots": { "1": { "max": 4, "remaining": 1 } },
         "resources": [{ "name": "Luck", "max": 3, "remaining": 2 }], "hit_dice": { "die": 6, "max": 5, "remaining": 4 },
@@ -128,7 +128,9 @@ async fn a_sheet_is_as_in_the_book() {
         "Hit dice (d6) 4 of 5",
         "Luck 2 of 3",
         "Carries rope, torch × 3",
-        "Arcana +7",
+        "Arcana +7 , proficient",
+        // Half of the bonus is no proficiency.
+        "History +5 Insight",
     ] {
         assert!(sheet.contains(part), "{part}: {sheet}");
     }

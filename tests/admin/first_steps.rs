@@ -5,7 +5,7 @@ use edge::{tenant_settings::service::set_limits, tenants::TenantLimits, users::R
 use serde_json::{Value, json};
 
 use super::Visitor;
-use crate::support::Server;
+use crate::support::{Server, until};
 
 /// The steps of the overview that are ticked.
 fn done(page: &str) -> Vec<bool> {
@@ -73,6 +73,10 @@ async fn four_steps_are_ticked() {
     let (entity, player) = (value("entity"), value("player"));
     owner.post("/admin/c/new/lab/turn", &[("entity", &entity), ("player", &player), asked[2]]).await.expect(303);
     assert_eq!(done(&owner.get("/admin/c/new").await.text), [true, true, true, false]);
+    until("the turn of the lab ends", async || {
+        tenant.get(&format!("{base}/turns")).await.items().iter().all(|turn| turn["status"] == "succeeded")
+    })
+    .await;
     // Somebody plays: the steps have served their purpose.
     tenant.npc_turn("new", "bob", "alice", "Hello.").await.expect(200);
     let page = owner.get("/admin/c/new").await.text;

@@ -21,7 +21,7 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     let found = resource::find_page::<Encounters>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
     let mut shown = ListPage::new(&at, "Encounters", Tab::Encounters, "encounters");
     shown.about = "Fights, present and past. Frontends and the game master run them.";
-    shown.example = "A fight appears here when one begins, such as by “I attack the goblin!” at the table.";
+    shown.example = "A fight appears here when a frontend or the game master begins one, such as against three goblins on the road.";
     (shown.columns, shown.orders) = (COLUMNS, ORDERS);
     for it in found.items {
         let name = if it.name.is_empty() { "A fight".to_owned() } else { it.name };

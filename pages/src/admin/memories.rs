@@ -88,13 +88,13 @@ pub(super) struct Row {
 /// The most memories of [`newest`].
 const NEWEST_MAX: usize = 5;
 
-/// The newest memories that match filters of the list, written as a query.
+/// The newest memories, of one NPC or owner if it is given. `filters` are those of the list, as a query that ends with `&`.
 ///
 /// # Errors
 /// Those of the database.
-pub(super) async fn newest(at: &InCampaign, tx: &TenantTx, filters: &str) -> Result<Vec<Row>> {
-    let page = Page::<MemoryFilter>::parse(&format!("{filters}&sort=-created_at&limit={NEWEST_MAX}"))?;
-    let found = page_of(tx, &at.caller, at.campaign.id.0, None, &page).await?;
+pub(super) async fn newest(at: &InCampaign, tx: &TenantTx, holder: Option<Uuid>, filters: &str) -> Result<Vec<Row>> {
+    let page = Page::<MemoryFilter>::parse(&format!("{filters}sort=-created_at&limit={NEWEST_MAX}"))?;
+    let found = page_of(tx, &at.caller, at.campaign.id.0, holder, &page).await?;
     let names = names_in(tx, &found.items.iter().collect::<Vec<_>>()).await?;
     Ok(found.items.iter().map(|memory| row(at, memory, &names)).collect())
 }

@@ -135,6 +135,14 @@ pub(crate) fn words(success: bool, dc: i32) -> (String, String) {
     }
 }
 
+/// What initiative adds to the d20, as a sheet shows it.
+#[must_use]
+pub fn initiative_bonus(actor: &Creature) -> i32 {
+    let mut test = D20Test::by(actor);
+    add_bonuses(&mut test, actor, Checked { skill: None, ability: Ability::Dexterity });
+    test.modifier()
+}
+
 /// Prepares the roll, with its modifiers and sources of advantage and disadvantage.
 pub(crate) fn prepare(actor: &Creature, what: Checked, circumstances: &Circumstances) -> D20Test {
     let mut test = D20Test::by(actor);

@@ -44,8 +44,8 @@ pub use args::{Circumstances, Context, Cover, OtherWeapon};
 pub use attack::{AttackArgs, SheetAttack, resolve_attack, sheet_attacks};
 pub use change::{DamageTaken, StateChange, apply};
 pub use check::{
-    AbilityCheckArgs, CheckKind, SkillCheckArgs, passive, resolve_ability_check, resolve_skill_check, roll_initiative,
-    skill_bonus,
+    AbilityCheckArgs, CheckKind, SkillCheckArgs, initiative_bonus, passive, resolve_ability_check, resolve_skill_check,
+    roll_initiative, skill_bonus,
 };
 pub use contest::{ContestArgs, ContestPurpose, resolve_contest};
 pub use error::RuleError;

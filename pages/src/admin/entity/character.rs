@@ -25,7 +25,7 @@ impl Shown for Characters {
         let watchers = around::watchers(tx, at.campaign.id.0, &aspects).await?;
         let remembered = Memories {
             title: "What others remember",
-            rows: memories::newest(at, tx, &format!("player_id={slug}")).await?,
+            rows: memories::newest(at, tx, None, &format!("player_id={slug}&")).await?,
             all: at.url(&format!("memories?player_id={slug}")),
             new: at.may_write().then(|| at.url(&format!("memories/new?player_id={slug}"))),
             example: "NPCs and owners write down what they learn about a character, such as: “She keeps her word.”",

@@ -226,7 +226,7 @@ fn facts(facts: &[(&'static str, Option<String>)]) -> Vec<(&'static str, String)
 /// The tools that a model is offered, and those that nobody has.
 fn tools_of(listed: &[ToolRef]) -> Vec<Tool> {
     let tool = |tool: &ToolRef| {
-        let known = tools::find(tool.name()).map_or("No program has this tool.", |known| known.description);
+        let known = tools::find(tool.name()).map_or("There is no tool with this name.", |known| known.description);
         Tool { name: tool.name().to_owned(), about: tool.description().unwrap_or(known).to_owned() }
     };
     listed.iter().take(SHOWN_MAX).map(tool).collect()
@@ -241,7 +241,8 @@ async fn known(at: &InCampaign, tx: &TenantTx, scopes: &[(&str, &str)]) -> Resul
 
 /// The lore about a location, given as a slug.
 async fn lore_about(at: &InCampaign, tx: &TenantTx, location: &str) -> Result<Lore> {
-    let none = "None yet. Lore about a location is told to everyone who is there, such as: “The cellar floods at spring tide.”";
+    let none =
+        "None yet. Every NPC at a location knows the lore about it, such as: “The cellar floods at spring tide.”";
     lore(at, tx, ("Lore about this location", none), &[("zone", location)]).await
 }
 
@@ -264,10 +265,10 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
 }
 
 /// The newest memories of an NPC or owner.
-async fn remembers(at: &InCampaign, tx: &TenantTx, slug: &str) -> Result<Memories> {
+async fn remembers(at: &InCampaign, tx: &TenantTx, (holder, slug): (Uuid, &str)) -> Result<Memories> {
     Ok(Memories {
         title: "What it remembers",
-        rows: memories::newest(at, tx, &format!("holder_id={}", encoded(slug))).await?,
+        rows: memories::newest(at, tx, Some(holder), "").await?,
         all: at.url(&format!("memories?holder_id={}", encoded(slug))),
         new: at.may_write().then(|| at.url(&format!("memories/new?holder_id={}", encoded(slug)))),
         example: "It remembers what its tools write down in conversations, and what you add, such as: “Alice paid her debt.”",

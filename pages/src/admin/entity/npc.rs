@@ -45,7 +45,7 @@ impl Shown for Npcs {
             people: vec![belongs],
             lore: Some(known(at, tx, &scopes).await?),
             words: last_words(at, tx, row.id.0).await?,
-            memories: Some(remembers(at, tx, &row.slug).await?),
+            memories: Some(remembers(at, tx, (row.id.0, &row.slug)).await?),
             tools: Some(tools_of(&row.available_tools.0)),
             links: ask_links(at, EntityKind::Npc, &row.slug),
         })

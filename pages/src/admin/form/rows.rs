@@ -116,10 +116,12 @@ impl Column {
         })
     }
 
-    /// Whether its field can show a part and give it back as it is. A browser takes line breaks out of a field with one line.
+    /// Whether its field can show a part and give it back as it is. A browser takes line breaks out of a field with one line, and sends
+    /// those of a field with several in its own way.
     fn can_show(&self, part: &Value) -> bool {
         match part {
-            Value::String(text) => self.cell == Cell::Lines || !text.contains(['\r', '\n']),
+            Value::String(text) if self.cell == Cell::Lines => !text.contains('\r'),
+            Value::String(text) => !text.contains(['\r', '\n']),
             Value::Array(words) => {
                 self.cell == Cell::Words && words.iter().all(|w| w.as_str().is_some_and(|w| !w.contains(['\r', '\n'])))
             }
