@@ -38,6 +38,9 @@ struct Options {
     /// How many tests may fail at first. If more do, nothing is run again.
     #[arg(long, value_name = "TESTS", default_value_t = 15)]
     reruns_max: usize,
+    /// Runs the tests whose names contain this alone, after the others, because they measure. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    alone: Vec<String>,
     /// Runs only the tests whose names contain one of these.
     filters: Vec<String>,
     /// Options for the test binaries, such as `--ignored`.
@@ -67,6 +70,7 @@ async fn run_all(options: Options) -> Result<ExitCode, String> {
         binaries,
         filters: options.filters,
         arguments: options.arguments,
+        alone: options.alone,
         hang_after: Duration::from_secs(options.hang_after),
         reruns_max: options.reruns_max,
     };

@@ -1,4 +1,4 @@
-//! The order of things: every test once, then those that failed again, alone.
+//! The order of things: every test once, those that measure by themselves at the end, then those that failed again, alone.
 
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ pub(crate) struct Request {
     pub filters: Vec<String>,
     /// Options for the test binaries.
     pub arguments: Vec<String>,
+    /// Tests whose names contain one of these run alone, after the others.
+    pub alone: Vec<String>,
     pub hang_after: Duration,
     /// How many tests may fail at first. If more do, nothing is run again.
     pub reruns_max: usize,
@@ -54,8 +56,42 @@ pub(crate) async fn run(request: &Request) -> Result<Vec<TestResult>, String> {
         let first = First { request, binary, index, results: &mut results };
         first.pass().await?;
     }
+    measure(request, &mut results).await?;
     rerun(request, &mut results).await?;
     Ok(results)
+}
+
+/// Runs the tests that must have the machine to themselves, because they measure.
+async fn measure(request: &Request, results: &mut Vec<TestResult>) -> Result<(), String> {
+    for (index, binary) in request.binaries.iter().enumerate() {
+        for name in process::list(binary, &selected(request)).await? {
+            if is_measured(request, &name) {
+                let finished = alone(request, binary, &name).await?;
+                results.push(TestResult::of(index, finished));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_measured(request: &Request, name: &str) -> bool {
+    request.alone.iter().any(|part| name.contains(part))
+}
+
+/// What selects the tests for a test binary.
+fn selected(request: &Request) -> Vec<String> {
+    request.filters.iter().chain(&request.arguments).cloned().collect()
+}
+
+impl TestResult {
+    fn of(binary: usize, finished: Finished) -> Self {
+        let status = match finished.verdict {
+            Verdict::Passed => Status::Passed,
+            Verdict::Failed(output) => Status::Failed(output),
+            Verdict::Skipped => Status::Skipped,
+        };
+        Self { binary, name: finished.name, status, seconds: finished.seconds }
+    }
 }
 
 /// Runs the tests that failed again, alone, unless there are too many of them.
@@ -123,11 +159,11 @@ struct First<'a> {
 impl First<'_> {
     /// Runs all tests, in one process if it lives that long.
     async fn pass(mut self) -> Result<(), String> {
-        let Request { filters, arguments, hang_after, .. } = self.request;
-        let mut selected: Vec<String> = filters.iter().chain(arguments).cloned().collect();
+        let mut selected = selected(self.request);
+        selected.extend(self.request.alone.iter().flat_map(|part| ["--skip".to_owned(), part.clone()]));
         let mut waiting = process::list(self.binary, &selected).await?;
         while !waiting.is_empty() {
-            let ended = process::run(self.binary, &selected, *hang_after, &mut tell).await?;
+            let ended = process::run(self.binary, &selected, self.request.hang_after, &mut tell).await?;
             let before = waiting.len();
             self.note(ended).await?;
             waiting
@@ -185,12 +221,6 @@ impl First<'_> {
     }
 
     fn add(&mut self, finished: Finished) {
-        let status = match finished.verdict {
-            Verdict::Passed => Status::Passed,
-            Verdict::Failed(output) => Status::Failed(output),
-            Verdict::Skipped => Status::Skipped,
-        };
-        let Finished { name, seconds, .. } = finished;
-        self.results.push(TestResult { binary: self.index, name, status, seconds });
+        self.results.push(TestResult::of(self.index, finished));
     }
 }

@@ -144,6 +144,15 @@ fn what_passes_is_counted() {
 }
 
 #[test]
+fn what_measures_runs_after_the_others() {
+    let run = run(&["passes", "takes_a_while"], &["--alone", "passes"]);
+    assert!(run.is_success, "{}", run.output);
+    assert_eq!(run.last_line(), "2 passed, 0 failed, 0 skipped");
+    let at = |name: &str| run.output.find(&format!("test planted::{name} ... ok")).unwrap();
+    assert!(at("takes_a_while") < at("passes"), "{}", run.output);
+}
+
+#[test]
 fn what_fails_once_is_flaky_and_its_output_is_kept() {
     let run = run(&["fails_once", "passes"], &[]);
     assert!(run.is_success, "{}", run.output);
