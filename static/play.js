@@ -63,6 +63,8 @@ if (log) {
   document.body.addEventListener("htmx:afterRequest", (event) => {
     if (!event.detail.successful) return;
     document.getElementById("alert").replaceChildren();
+    // What was rolled or done is told in the talk. In a fight one stays with the fight.
+    if (event.target.matches(".rolls")) document.getElementById("view-talk").checked = true;
     if (event.target.contains(words)) {
       words.value = "";
       words.focus();
@@ -95,13 +97,28 @@ if (log) {
   greets();
   meet.addEventListener("submit", () => { delete to.selectedOptions[0]?.dataset.greets; });
   meet.addEventListener("htmx:afterRequest", greets);
-  to.addEventListener("change", () => { chosen = to.value; greets(); });
+  const choose = (slug) => {
+    if ([...to.options].some((option) => option.value === slug)) to.value = slug;
+    chosen = to.value;
+    greets();
+  };
+  to.addEventListener("change", () => choose(to.value));
+
+  // Who is here: a click chooses whom one writes to, or begins a whisper. Without a script the links do the same.
+  document.getElementById("here").addEventListener("click", (event) => {
+    const person = event.target.closest("a");
+    if (!person || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    document.getElementById("view-talk").checked = true;
+    if (person.dataset.to) choose(person.dataset.to);
+    else if (!words.value.startsWith("/w")) words.value = `/w ${person.dataset.whisper} ${words.value}`;
+    words.focus();
+    words.setSelectionRange(words.value.length, words.value.length);
+  });
   new MutationObserver(() => {
     if (fights() && !fought) chosen = "*";
     fought = fights();
-    if ([...to.options].some((option) => option.value === chosen)) to.value = chosen;
-    chosen = to.value;
-    greets();
+    choose(chosen);
   }).observe(to, { childList: true });
 
   words.addEventListener("keydown", (event) => {

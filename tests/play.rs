@@ -1,6 +1,8 @@
-//! The table in a browser: by plain HTTP (`door`, `forms`), and in a real Chromium (`talk`, `live`, `looks`).
+//! The table in a browser: by plain HTTP (`door`, `forms`), and in a real Chromium (`talk`, `live`, `looks`); `fight` does
+//! both.
 
 mod door;
+mod fight;
 mod forms;
 mod live;
 mod looks;

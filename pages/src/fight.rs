@@ -1,6 +1,17 @@
-//! A fight as pages show it, from the encounter that the API shows to the same reader.
+//! A fight as pages show it, from the encounter that the API shows to the same reader, with what the reader can do in it as buttons.
 
+use rules::encounter::{ActionKind, Choice};
 use serde_json::Value;
+
+use base::error::{Error, Result};
+use world::encounters::{
+    input::ActionInput,
+    open::{FightActor, OpenFight},
+};
+
+use crate::emblem::Emblem;
+
+const END_TURN: &str = "End turn";
 
 /// A fight.
 pub struct Fight {
@@ -8,11 +19,20 @@ pub struct Fight {
     pub round: i64,
     /// By initiative.
     pub fighters: Vec<Fighter>,
+    /// Whose turn it is, and what is left of it.
+    pub turn: String,
+    /// Whether the reader acts for whoever has the turn.
+    pub is_readers_turn: bool,
+    /// What can be done without a target.
+    pub buttons: Vec<Button>,
+    /// Where buttons are posted.
+    pub path: String,
 }
 
 /// Somebody in a fight.
 pub struct Fighter {
     pub name: String,
+    pub emblem: Emblem,
     pub initiative: Option<i64>,
     pub status: String,
     /// Hit points and their maximum, where the reader may know them.
@@ -20,35 +40,140 @@ pub struct Fighter {
     pub conditions: Vec<String>,
     pub has_turn: bool,
     pub is_enemy: bool,
+    /// What can be done to it.
+    pub buttons: Vec<Button>,
+    id: String,
+}
+
+/// An action as a button.
+pub struct Button {
+    pub label: String,
+    /// What a screen reader adds to the label.
+    pub more: String,
+    /// The request to the encounter, as JSON.
+    pub value: String,
+    /// Whether it is among the usual things to do.
+    pub is_main: bool,
 }
 
 impl Fight {
-    /// A fight from an encounter as its reader is shown it.
+    /// A fight as its reader sees it. `root` is the path of the campaign's encounters on the reader's pages.
     #[must_use]
-    pub fn of(view: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    pub fn of(fight: &OpenFight, root: &str, is_player: bool) -> Self {
+        let view = &fight.view;
         let current = &view["current_participant_id"];
-        let mut fighters: Vec<Fighter> = view["participants"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|p| Fighter {
-                name: text(&p["name"]),
-                initiative: p["initiative"].as_f64().map(|n| n.round() as i64),
-                status: text(&p["status"]),
-                hp: p["hp"].as_i64().zip(p["max_hp"].as_i64()),
-                conditions: p["conditions"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .map(|c| c.as_str().or_else(|| c["name"].as_str()).unwrap_or_default().to_owned())
-                    .collect(),
-                has_turn: !current.is_null() && &p["id"] == current,
-                is_enemy: p["is_enemy"] == Value::Bool(true),
-            })
-            .collect();
+        let mut fighters: Vec<Fighter> =
+            view["participants"].as_array().into_iter().flatten().map(|p| Fighter::of(p, current)).collect();
         fighters.sort_by_key(|fighter| std::cmp::Reverse(fighter.initiative));
         let name = view["name"].as_str().filter(|name| !name.is_empty()).unwrap_or("A fight");
-        Self { name: name.to_owned(), round: view["round"].as_i64().unwrap_or(0), fighters }
+        let mut shown = Self {
+            name: name.to_owned(),
+            round: view["round"].as_i64().unwrap_or(0),
+            turn: turn(&fighters, fight.actor.as_ref(), is_player),
+            is_readers_turn: fight.actor.as_ref().is_some_and(|actor| actor.in_turn),
+            fighters,
+            buttons: Vec::new(),
+            path: format!("{root}/{}/act", fight.id),
+        };
+        for choice in fight.actor.iter().flat_map(|actor| &actor.choices) {
+            shown.offer(choice);
+        }
+        // What ends the turn comes last.
+        shown.buttons.sort_by_key(|button| button.label == END_TURN);
+        shown
     }
+
+    fn offer(&mut self, choice: &Choice) {
+        let Ok(value) = serde_json::to_string(choice) else { return };
+        let (label, is_main) = label(choice);
+        let acts_for_enemies =
+            self.fighters.iter().any(|fighter| fighter.id == choice.participant_id && fighter.is_enemy);
+        let target = self.fighters.iter_mut().find(|fighter| Some(&fighter.id) == choice.target_id.as_ref());
+        match (target, &choice.target_id) {
+            (Some(target), _) => {
+                let word = if target.is_enemy == acts_for_enemies { "for" } else { "against" };
+                let more = format!("{word} {}", target.name);
+                target.buttons.push(Button { label, more, value, is_main });
+            }
+            (None, None) => self.buttons.push(Button { label, more: String::new(), value, is_main }),
+            (None, Some(_)) => {}
+        }
+    }
+}
+
+impl Fighter {
+    fn of(p: &Value, current: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let name = text(&p["name"]);
+        let conditions = p["conditions"].as_array().into_iter().flatten();
+        Self {
+            emblem: Emblem::of(&name),
+            name,
+            initiative: p["initiative"].as_f64().map(|n| n.round() as i64),
+            status: text(&p["status"]),
+            hp: p["hp"].as_i64().zip(p["max_hp"].as_i64()),
+            conditions: conditions.map(|c| text(if c.is_string() { c } else { &c["name"] })).collect(),
+            has_turn: !current.is_null() && &p["id"] == current,
+            is_enemy: p["is_enemy"] == Value::Bool(true),
+            buttons: Vec::new(),
+            id: text(&p["id"]),
+        }
+    }
+}
+
+/// What a button says, and whether it is among the usual things to do.
+fn label(choice: &Choice) -> (String, bool) {
+    let with = choice.weapon.as_ref().or(choice.spell_name.as_ref());
+    let word = match choice.action {
+        ActionKind::Attack | ActionKind::CastSpell => return (with.cloned().unwrap_or_default(), true),
+        ActionKind::AdvanceTurn => return (END_TURN.to_owned(), true),
+        ActionKind::DeathSave => return ("Death saving throw".to_owned(), true),
+        ActionKind::Dodge => "Dodge",
+        ActionKind::Dash => "Dash",
+        ActionKind::Disengage => "Disengage",
+        ActionKind::Help => "Help",
+        ActionKind::Grapple => "Grapple",
+        ActionKind::Shove => "Shove",
+        ActionKind::Escape => "Break free",
+        ActionKind::StandUp => "Stand up",
+        ActionKind::Move => "Move closer",
+        ActionKind::EndConcentration => "End concentration",
+        other => other.name(),
+    };
+    (word.to_owned(), false)
+}
+
+/// A sentence that says whose turn it is, and what is left of it.
+fn turn(fighters: &[Fighter], actor: Option<&FightActor>, is_player: bool) -> String {
+    let Some(current) = fighters.iter().find(|fighter| fighter.has_turn) else {
+        return if is_player { "It is somebody else's turn." } else { "It is nobody's turn." }.to_owned();
+    };
+    let Some(actor) = actor.filter(|actor| actor.in_turn) else {
+        let by = if current.is_enemy && is_player { " The game master acts." } else { "" };
+        return format!("It is {}'s turn.{by}", current.name);
+    };
+    let has = [(actor.has_action, "an action"), (actor.has_bonus_action, "a bonus action")];
+    let mut left: Vec<String> = has.iter().filter(|(has, _)| *has).map(|(_, what)| (*what).to_owned()).collect();
+    if actor.movement_left_ft > 0 {
+        left.push(format!("{} feet to move", actor.movement_left_ft));
+    }
+    let whose = if is_player { "It is your turn".to_owned() } else { format!("It is {}'s turn", current.name) };
+    if left.is_empty() { format!("{whose}. Nothing is left of it.") } else { format!("{whose}: {}.", left.join(", ")) }
+}
+
+/// The request that a button made.
+///
+/// # Errors
+/// `validation_failed` if it is none.
+pub fn request(value: &str) -> Result<ActionInput> {
+    serde_json::from_str(value)
+        .map_err(|_| Error::invalid("/action", "invalid_value", "This action cannot be read. Reload the page."))
+}
+
+/// Why an action changed nothing: what the rules said. None if it was done.
+#[must_use]
+pub fn why_nothing(told: &Value) -> Option<String> {
+    let outcome = told["outcomes"].as_array().and_then(|outcomes| outcomes.first())?;
+    let notes = outcome["notes"].as_str().unwrap_or_default();
+    (outcome["impossible"] == Value::Bool(true)).then(|| format!("This is not possible: {notes}."))
 }

@@ -37,6 +37,8 @@ pub struct Sheet {
     states: Vec<String>,
     /// A label, and names: resistances, features, what is carried.
     lists: Vec<(&'static str, Vec<String>)>,
+    /// Where rolls are posted; none where nobody rolls.
+    rolls: Option<String>,
 }
 
 /// An ability in its box.
@@ -59,6 +61,8 @@ struct Skill {
 /// An attack with its numbers.
 struct Attack {
     name: String,
+    /// The name as the sheet has it.
+    full_name: String,
     bonus: String,
     damage: String,
     range: String,
@@ -129,6 +133,12 @@ impl Sheet {
         Some(sheet)
     }
 
+    /// The sheet with buttons that roll, for its player.
+    #[must_use]
+    pub fn rolling_at(self, path: String) -> Self {
+        Self { rolls: Some(path), ..self }
+    }
+
     fn of(creature: &Creature, inventory: &[Value]) -> Self {
         let names = |names: &[String]| names.iter().take(LISTED_MAX).map(|name| short(name)).collect::<Vec<_>>();
         let states = creature.conditions.iter().map(|c| match c.level {
@@ -167,6 +177,7 @@ impl Sheet {
             attacks: sheet_attacks(creature).into_iter().take(LISTED_MAX).map(Attack::of).collect(),
             casting: None,
             counters: Vec::new(),
+            rolls: None,
             states: states.chain(effects).chain(concentration).take(LISTED_MAX).collect(),
             lists,
         }
@@ -183,6 +194,7 @@ impl Attack {
         let range = reach.into_iter().chain(attack.range.map(feet)).collect::<Vec<_>>().join(" or ");
         Self {
             name: short(&attack.name),
+            full_name: attack.name,
             bonus: signed(attack.bonus),
             damage: short(format!("{} {}", attack.damage, attack.damage_type).trim()),
             range,

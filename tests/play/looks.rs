@@ -24,11 +24,11 @@ async fn the_table_fits_the_screen() {
         return [root.scrollHeight <= innerHeight, root.scrollWidth <= innerWidth, \
             document.querySelector('.roll').getBoundingClientRect().bottom <= innerHeight, \
             log.scrollHeight - log.scrollTop - log.clientHeight < 2, log.clientHeight > 150]";
-    for (width, height, fits_whole) in [(1200, 900, true), (1024, 700, true), (500, 850, false)] {
+    for (width, height) in [(1200, 900), (1024, 700), (500, 850)] {
         browser.resize(width, height).await;
         browser.goto(&format!("{}/play/port-town", server.url)).await;
         let fits = browser.js(sizes).await;
-        assert_eq!(fits, json!([fits_whole, true, true, true, true]), "{width} x {height}");
+        assert_eq!(fits, json!([true, true, true, true, true]), "{width} x {height}");
     }
     // What comes does not move away what is being read further up.
     browser.resize(1200, 900).await;
@@ -42,4 +42,37 @@ async fn the_table_fits_the_screen() {
     browser.sees("#said", "One more.").await;
     assert_eq!(browser.js("return document.getElementById('log').scrollTop").await, 0);
     assert_eq!(browser.screenshot().await[..4], *b"\x89PNG");
+}
+
+/// A phone: the composer is at the thumb, the words fill the screen, and everything else is one tap away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_phone_shows_one_thing_at_a_time() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    browser.narrow(Some(360)).await;
+    let shown = "return ['.log', '.composer', '#sheet', '#fights', '#here'].map((css) => document.querySelector(css).checkVisibility())";
+    assert_eq!(browser.js(shown).await, json!([true, true, false, false, false]));
+    let fills = "const [log, composer] = ['.log', '.composer'].map((css) => document.querySelector(css).getBoundingClientRect()); \
+        return [log.height > innerHeight * 0.4, innerHeight - composer.bottom < 16, document.documentElement.scrollWidth <= innerWidth]";
+    assert_eq!(browser.js(fills).await, json!([true, true, true]));
+    browser.sees("label[for='view-sheet']", "100/100").await;
+    world.patch("/characters/player_alice", json!({ "hp": 41 })).await.expect(200);
+    browser.sees("label[for='view-sheet']", "41/100").await;
+    assert_eq!(browser.js("return document.querySelector('[for=view-fights]').checkVisibility()").await, json!(false));
+    let participants = json!([{ "id": "alice", "character_id": ALICE, "initiative": 12 }]);
+    world.post("/encounters", json!({ "name": "On the pier", "participants": participants })).await.expect(201);
+    browser.sees("#fights", "On the pier").await;
+    for (view, seen) in [
+        ("view-sheet", json!([false, false, true, false, false])),
+        ("view-here", json!([false, false, false, false, true])),
+        ("view-fights", json!([true, false, false, true, false])),
+        ("view-talk", json!([true, true, false, false, false])),
+    ] {
+        browser.click(&format!("label[for='{view}']")).await;
+        assert_eq!(browser.js(shown).await, seen, "{view}");
+    }
+    browser.narrow(None).await;
+    assert_eq!(browser.js(shown).await, json!([true, true, true, true, true]));
 }

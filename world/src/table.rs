@@ -3,12 +3,11 @@
 
 use entity::character;
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
-use serde_json::Value;
 use sqlx::{AssertSqlSafe, postgres::PgRow};
 use uuid::Uuid;
 
 use crate::{
-    encounters::{self, stand::FIGHT_OF_CHARACTER},
+    encounters::{self, open::OpenFight, stand::FIGHT_OF_CHARACTER},
     npcs,
 };
 use base::{
@@ -34,25 +33,12 @@ pub async fn character(tx: &TenantTx, player: Uuid) -> Result<character::Model> 
     found.ok_or_else(|| Error::not_found("character"))
 }
 
-/// The newest three open fights as the caller may see them, newest first.
+/// The newest three open fights as the caller may see them, newest first, with what the caller can do in them. One statement.
 ///
 /// # Errors
 /// Database errors.
-pub async fn fights(tx: &TenantTx, campaign: Uuid, caller: &Caller) -> Result<Vec<Value>> {
-    let rows = sqlx::query(
-        "SELECT id FROM encounter WHERE tenant_id = $1 AND campaign_id = $2 AND status = 'active' AND NOT hidden \
-         ORDER BY id DESC LIMIT $3",
-    )
-    .bind(tx.tenant())
-    .bind(campaign)
-    .bind(FIGHTS_MAX)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
-    let mut fights = Vec::new();
-    for row in &rows {
-        fights.push(encounters::veil::seen_by(tx, campaign, row.read("id")?, caller).await?);
-    }
-    Ok(fights)
+pub async fn fights(tx: &TenantTx, campaign: Uuid, caller: &Caller) -> Result<Vec<OpenFight>> {
+    encounters::open::open_fights(tx, campaign, caller, FIGHTS_MAX).await
 }
 
 /// Somebody whom a player can address.

@@ -1,14 +1,21 @@
-//! Encounters, read-only: frontends run the fights.
+//! Encounters: how fights stand, and what can be done now for whoever has the turn.
 
 use actix_web::HttpResponse;
 use askama::Template;
 use serde_json::Value;
 
 use super::{Frame, InCampaign, Tab, list::ListPage, words};
-use crate::render_blocks;
-use base::error::{Error, Result};
-use edge::http::{paging::Page, resource};
-use world::encounters::{self, EncounterFilter, Encounters};
+use crate::{
+    fight::{self, Fight},
+    render_blocks,
+};
+use base::error::{Code, Result};
+use db::tenancy;
+use edge::http::{
+    paging::Page,
+    resource::{self, Ref},
+};
+use world::encounters::{self, EncounterFilter, Encounters, service};
 
 const ORDERS: &[(&str, &str)] = &[("-created_at", "newest first"), ("created_at", "oldest first")];
 const COLUMNS: &[&str] = &["State", "Round", "Participants", "Start, UTC"];
@@ -20,7 +27,7 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let found = resource::find_page::<Encounters>(&tx, &at.caller, Some(at.campaign.id.0), &page).await?;
     let mut shown = ListPage::new(&at, "Encounters", Tab::Encounters, "encounters");
-    shown.about = "Fights, present and past. Frontends and the game master run them.";
+    shown.about = "Fights, present and past. On the page of one you act for whoever has the turn.";
     shown.example = "A fight appears here when a frontend or the game master begins one, such as against three goblins on the road.";
     (shown.columns, shown.orders) = (COLUMNS, ORDERS);
     for it in found.items {
@@ -41,6 +48,10 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
 #[template(path = "admin/encounter.html", blocks = ["main"])]
 struct EncounterPage {
     frame: Frame,
+    /// The fight with its buttons, while it is open.
+    fights: Vec<Fight>,
+    /// The token of its form.
+    token: String,
     back: String,
     name: String,
     status: String,
@@ -62,9 +73,9 @@ struct Fighter {
 
 /// The present state of an encounter.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
-    let id = uuid::Uuid::try_parse(at.path("x")).map_err(|_| Error::not_found("encounter"))?;
     let tx = at.read().await?;
-    let view = encounters::veil::seen_by(&tx, at.campaign.id.0, id, &at.caller).await?;
+    let fight = encounters::open::seen_by(&tx, at.campaign.id.0, at.path("x"), &at.caller).await?;
+    let view = &fight.view;
     let current = &view["current_participant_id"];
     let fighters = view["participants"].as_array().into_iter().flatten().map(|p| Fighter {
         name: words::display_text(&p["name"]),
@@ -84,12 +95,38 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     });
     let name = words::display_text(&view["name"]);
     let name = if name.is_empty() { "A fight".to_owned() } else { name };
+    let frame = at.frame(&name, Tab::Encounters);
+    let is_open = view["status"] == "active";
     at.show(&EncounterPage {
-        frame: at.frame(&name, Tab::Encounters),
+        token: frame.token(),
+        frame,
+        fights: is_open.then(|| Fight::of(&fight, &at.url("encounters"), false)).into_iter().collect(),
         back: at.url("encounters"),
         name,
         status: words::display_text(&view["status"]),
         round: view["round"].as_i64().unwrap_or(0),
         fighters: fighters.collect(),
     })
+}
+
+/// POST that acts in a fight for whoever has the turn.
+///
+/// # Errors
+/// `not_found`; `validation_failed` for what is no request.
+pub async fn act(at: InCampaign) -> Result<HttpResponse> {
+    let input = fight::request(&at.form.text("action"))?;
+    let (campaign, id) = (Ref::Id(at.campaign.id.0), at.path("x"));
+    let work = tenancy::write(&at.app.pool, at.caller.actor(), async |tx| {
+        service::act_for(tx, &at.caller, (&campaign, id), &input).await
+    });
+    let message = match work.await {
+        Ok(told) => fight::why_nothing(&told)
+            .or_else(|| told["told"].as_str().map(str::to_owned))
+            .filter(|message| !message.is_empty())
+            .unwrap_or_else(|| "Done.".to_owned()),
+        Err(error) if error.code == Code::NotFound || error.code == Code::Internal => return Err(error),
+        // The fight has gone on meanwhile: the page shows how it stands.
+        Err(error) => error.errors.first().map_or_else(|| error.detail.to_string(), |field| field.message.clone()),
+    };
+    Ok(at.redirect(&at.url(&format!("encounters/{id}")), &message))
 }

@@ -36,6 +36,8 @@ struct HomePage {
     counts: Vec<Count>,
     words: Vec<VisibleMessage>,
     fights: Vec<Fight>,
+    /// The token of the fights' forms.
+    token: String,
     places: Vec<Whereabouts>,
     /// Whether more people have a location than the page names.
     has_more_places: bool,
@@ -157,15 +159,19 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     });
     let sees_journal = at.may(Scope::Gm);
     let (places, has_more_places) = overview::places(&tx, campaign).await?;
+    let frame = at.frame("Overview", Tab::Home);
+    let root = at.url("encounters");
+    let fights = table::fights(&tx, campaign, &at.caller).await?;
     let shown = HomePage {
-        frame: at.frame("Overview", Tab::Home),
+        token: frame.token(),
+        frame,
         base: at.url(""),
         description: at.campaign.description.clone(),
         game_time: at.campaign.game_time.clone(),
         steps,
         counts: counts.collect(),
         words: overview::last_words(&tx, &at.caller, campaign).await?,
-        fights: table::fights(&tx, campaign, &at.caller).await?.iter().map(Fight::of).collect(),
+        fights: fights.iter().map(|fight| Fight::of(fight, &root, false)).collect(),
         places,
         has_more_places,
         changes: match sees_journal {

@@ -186,6 +186,7 @@ pub const PAGES: &[Page] = &[
     // Encounters and turns.
     get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),
     get ("/c/{c}/encounters/{x}", Read, || web::get().to(encounters::page)),
+    post("/c/{c}/encounters/{x}/act", Play, || web::post().to(encounters::act)),
     get ("/c/{c}/turns", Read, || web::get().to(turns::list)),
 
     // Reactions, and the rehearsal of actions.

@@ -1,6 +1,6 @@
-//! What a player does: speaking to somebody or to everyone, saying what the character does, and rolling dice.
+//! What a player says: to somebody, to everyone, or to the game, which decides what the character does.
 
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, post, web};
+use actix_web::{HttpRequest, HttpResponse, post, web};
 use ai::{
     planner::{
         act::act,
@@ -17,32 +17,21 @@ use ai::{
 };
 use askama::Template;
 use db::tenancy;
-use entity::message::{Author, Type};
-use rules::dice::Meaning;
+use entity::message::Author;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
-    answer::{Filled, Notice, filled, is_htmx, page_or_alert, rendered},
+    answer::{Filled, empty_or_redirect, filled, is_htmx, page_or_alert, rendered, told_alone},
+    roll,
     table::Seat,
     visit::Visitor,
     whisper,
 };
 use base::error::{Error, Result};
-use edge::{
-    caller::Caller,
-    http::{forms::from_our_page, reply::html},
-};
+use edge::{caller::Caller, http::forms::from_our_page};
 use entity::kind::EntityKind;
-use world::{
-    dice::{
-        rolls::{self, RollInput},
-        seeds::Taking,
-        service::Wish,
-        sheet,
-    },
-    messages::service::{self as messages, NewMessage, RollFacts},
-};
+use world::messages::service::{self as messages, NewMessage};
 
 const SAID_CHARS_MAX: usize = 4000;
 /// The recipient that stands for the game, when a player says what the character does. No slug looks like this.
@@ -102,11 +91,15 @@ async fn post_words(
         write(app, seat.leave(), message).await?;
         return Ok(empty_or_redirect(request, link));
     }
+    if let Some(formula) = roll::parse(text) {
+        roll::rolled(app, visitor, link, formula, "").await?;
+        return Ok(empty_or_redirect(request, link));
+    }
     if words.to == GAME {
         return planned(app, visitor, request, link, text).await;
     }
     let seat = Seat::take(app, visitor, link).await?;
-    let name = seat.sheet().await?.who.name;
+    let name = seat.character().await?.name;
     if words.to.is_empty() {
         let message =
             NewMessage { player_id: Some(seat.player), ..NewMessage::chat(Author::Player, &name, text.to_owned()) };
@@ -139,13 +132,6 @@ async fn post_words(
     rendered(&Pending { link, turn: turn.to_string(), player: &name, text, npc: &words.to })
 }
 
-/// A message only for the player who asked.
-#[derive(Template)]
-#[template(path = "play/aside.html")]
-struct Aside<'a> {
-    message: &'a str,
-}
-
 /// Plans a command from the player's text. Everyone sees the public result live. A private result is the response to the player.
 async fn planned(
     app: &web::Data<Ai>,
@@ -171,71 +157,10 @@ async fn planned(
     };
     let answer: serde_json::Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
     let message = answer["message"].as_str().unwrap_or_default();
-    match (answer["visibility"] == "public", is_htmx(request)) {
-        (true, _) => Ok(empty_or_redirect(request, link)),
-        (false, true) => rendered(&Aside { message }),
-        (false, false) => rendered(&Notice { message, back: &format!("/play/{link}") }),
+    match answer["visibility"] == "public" {
+        true => Ok(empty_or_redirect(request, link)),
+        false => told_alone(request, link, message),
     }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Roll {
-    formula: String,
-}
-
-/// Rolls dice from the campaign's fair stream, for everyone to see.
-#[post("/{campaign}/roll")]
-pub async fn roll(
-    app: web::Data<Ai>,
-    visitor: Visitor,
-    request: HttpRequest,
-    path: web::Path<String>,
-    form: Filled<Roll>,
-) -> HttpResponse {
-    page_or_alert(&request, rolled(&app, &visitor, &request, &path, form).await)
-}
-
-async fn rolled(
-    app: &Ai,
-    visitor: &Visitor,
-    request: &HttpRequest,
-    link: &str,
-    dice: Filled<Roll>,
-) -> Result<HttpResponse> {
-    from_our_page(request)?;
-    let dice = filled(dice)?;
-    let rolls = [RollInput { formula: dice.formula.trim().to_owned(), flavor: None }];
-    let seat = Seat::take(app, visitor, link).await?;
-    let who = seat.sheet().await?.who;
-    let own = sheet::of_character(&who);
-    let (caller, campaign) = seat.leave();
-    tenancy::write(&app.pool, caller.actor(), async |tx| {
-        app.limits.check_rows(tx, &caller, "message").await?;
-        let value = |name: &str| sheet::value(&own, name).map(Meaning::Number);
-        let report = rolls::roll(Taking::Within(tx), Some(campaign), &Wish::default(), &rolls, &value).await?;
-        let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
-            let error = report.results.into_iter().find_map(|result| result.error);
-            let message = error.map_or_else(|| "This formula cannot be rolled.".to_owned(), |error| error.message);
-            return Err(Error::invalid("/formula", "invalid_formula", message));
-        };
-        let facts = [RollFacts {
-            formula: result.formula.clone(),
-            total,
-            flavor: String::new(),
-            dice: serde_json::to_value(&result.dice).map_err(Error::internal)?,
-        }];
-        let message = NewMessage {
-            kind: Type::Roll,
-            roll: Some(messages::roll_value(&facts)),
-            player_id: Some(visitor.player),
-            ..NewMessage::chat(Author::Player, &who.name, messages::roll_text(&facts))
-        };
-        messages::insert(tx, campaign, std::slice::from_ref(&message)).await?;
-        messages::report_table(tx, campaign, std::iter::once(&message)).await
-    })
-    .await?;
-    Ok(empty_or_redirect(request, link))
 }
 
 async fn write(app: &Ai, (caller, campaign): (Caller, Uuid), message: NewMessage) -> Result<()> {
@@ -245,14 +170,6 @@ async fn write(app: &Ai, (caller, campaign): (Caller, Uuid), message: NewMessage
         messages::report_table(tx, campaign, std::iter::once(&message)).await
     })
     .await
-}
-
-/// Nothing to show: the news arrives live. Without JavaScript the page is reloaded.
-fn empty_or_redirect(request: &HttpRequest, link: &str) -> HttpResponse {
-    if is_htmx(request) {
-        return html(StatusCode::OK, String::new());
-    }
-    HttpResponse::SeeOther().insert_header(("location", format!("/play/{link}"))).finish()
 }
 
 #[derive(Deserialize)]

@@ -24,6 +24,29 @@ pub(super) struct Notice<'a> {
     pub(super) back: &'a str,
 }
 
+/// A message only for the player who asked.
+#[derive(Template)]
+#[template(path = "play/aside.html")]
+struct Aside<'a> {
+    message: &'a str,
+}
+
+/// Tells something only to the player who asked.
+pub(super) fn told_alone(request: &HttpRequest, link: &str, message: &str) -> Result<HttpResponse> {
+    match is_htmx(request) {
+        true => rendered(&Aside { message }),
+        false => rendered(&Notice { message, back: &format!("/play/{link}") }),
+    }
+}
+
+/// Nothing to show: the news arrives live. Without JavaScript the page is reloaded.
+pub(super) fn empty_or_redirect(request: &HttpRequest, link: &str) -> HttpResponse {
+    if is_htmx(request) {
+        return html(StatusCode::OK, String::new());
+    }
+    HttpResponse::SeeOther().insert_header(("location", format!("/play/{link}"))).finish()
+}
+
 /// A form, or the reason why it cannot be read.
 pub(super) type Filled<T> = std::result::Result<web::Form<T>, actix_web::Error>;
 

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::{
     answer::{Alert, alert, page_or_alert},
-    table::{MessageView, Seat, people},
+    table::{MessageView, Seat, around, sheet_and_vitals},
     visit::Visitor,
 };
 use ai::{
@@ -39,7 +39,7 @@ struct From {
     after: i64,
 }
 
-/// Follows the table: `message`, `sheet`, `fights`, `people`, and `over` when the visit has ended.
+/// Follows the table: `message`, `sheet`, `vitals`, `fights`, `people`, `here`, and `over` when the visit has ended.
 #[get("/{campaign}/live")]
 pub async fn follow(
     app: web::Data<Ai>,
@@ -70,8 +70,17 @@ async fn followed(
     let campaign = Seat::take(&app, &visitor, link).await?.campaign;
     let end = app.feeds.watch((visitor.caller.tenant_id(), campaign))?;
     let until = Instant::now() + FOLLOWED_FOR;
-    let onlooker =
-        Onlooker { app, visitor, link: link.to_owned(), after, end, until, people: String::new(), replies_wait: true };
+    let onlooker = Onlooker {
+        app,
+        visitor,
+        link: link.to_owned(),
+        after,
+        end,
+        until,
+        people: String::new(),
+        here: String::new(),
+        replies_wait: true,
+    };
     let events = stream::unfold(Some(onlooker), async |onlooker| {
         let mut onlooker = onlooker?;
         match onlooker.next().await {
@@ -108,8 +117,9 @@ struct Onlooker {
     after: i64,
     end: watch::Receiver<i64>,
     until: Instant,
-    /// The list of people the player may write to, as last sent.
+    /// The people whom the player may write to, as last sent: the recipients and the panel.
     people: String,
+    here: String,
     /// Whether replies may wait for the player.
     replies_wait: bool,
 }
@@ -169,16 +179,21 @@ impl Onlooker {
             pieces.push(("message", format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>")));
         }
         if changed("character", None).contains(&seat.player) {
-            pieces.push(("sheet", seat.sheet().await?.render().map_err(Error::internal)?));
+            let (sheet, vitals) = sheet_and_vitals(&seat.character().await?, &self.link)?;
+            pieces.extend([("sheet", sheet), ("vitals", vitals)]);
         }
         if !changed("encounter", None).is_empty() {
-            pieces.push(("fights", seat.fights().await?.render().map_err(Error::internal)?));
+            pieces.push(("fights", seat.fights(&self.link).await?.render().map_err(Error::internal)?));
         }
         if ["character", "npc", "encounter"].iter().any(|table| !changed(table, None).is_empty()) {
-            let people = people(&self.app, seat).await?.render().map_err(Error::internal)?;
-            if people != self.people {
-                pieces.push(("people", people.clone()));
-                self.people = people;
+            let around = around(&self.app, seat, &self.link, None).await?;
+            for (name, now, sent) in
+                [("people", around.people, &mut self.people), ("here", around.here, &mut self.here)]
+            {
+                if now != *sent {
+                    pieces.push((name, now.clone()));
+                    *sent = now;
+                }
             }
         }
         // Only the last piece has the id, because only readers of all pieces are up to date.

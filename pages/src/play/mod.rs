@@ -5,7 +5,8 @@
 //!   token.
 //! - [`table`]: what a player sees: the messages, the character sheet, and fights. [`live`] updates it with
 //!   server-sent events.
-//! - [`act`]: what a player does: speaking and rolling dice. [`whisper`] handles `/w NAME …`.
+//! - [`act`]: what a player says; [`whisper`] handles `/w NAME …`. [`roll`]: dice, and checks of the sheet. [`fight`]: what a
+//!   player does in a fight by buttons.
 //! - [`answer`]: what all of them answer, and how they read a form.
 //!
 //! The page shows only what the API shows to a player's token. It uses htmx and one script of our own. Without
@@ -13,7 +14,9 @@
 
 mod act;
 mod answer;
+mod fight;
 mod live;
+mod roll;
 mod table;
 mod visit;
 mod whisper;
@@ -32,7 +35,9 @@ pub fn configure(config: &mut web::ServiceConfig) {
             .service(visit::leave)
             .service(table::page)
             .service(act::say)
-            .service(act::roll)
+            .service(roll::roll)
+            .service(roll::check)
+            .service(fight::act)
             .service(act::try_again)
             .service(act::choose)
             .service(act::meet)

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use actix_web::{HttpRequest, HttpResponse, get, web};
 use askama::Template;
 use entity::{character, session::Role};
+use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
@@ -15,6 +16,7 @@ use crate::{
     emblem::Emblem,
     fight::Fight,
     model::{self, Model},
+    sheet::Sheet,
 };
 use ai::{planner, state::Ai, turns::again::alternatives_of};
 use base::error::{Code, Error, Result};
@@ -33,6 +35,9 @@ use world::{
 
 /// How many messages a page begins with.
 const MESSAGES_SHOWN: i64 = 50;
+
+/// The most players that the panel names.
+const PLAYERS_SHOWN: usize = 30;
 
 /// A player at a table, with access to what they may see.
 pub struct Seat {
@@ -73,17 +78,19 @@ impl Seat {
     ///
     /// # Errors
     /// `not_found` if it is gone.
-    pub async fn sheet(&self) -> Result<Sheet> {
-        Ok(Sheet { who: table::character(&self.tx, self.player).await? })
+    pub async fn character(&self) -> Result<character::Model> {
+        table::character(&self.tx, self.player).await
     }
 
     /// The current fights, newest first.
     ///
     /// # Errors
     /// Database errors.
-    pub async fn fights(&self) -> Result<Fights> {
+    pub async fn fights(&self, link: &str) -> Result<Fights> {
         let fights = table::fights(&self.tx, self.campaign, &self.caller).await?;
-        Ok(Fights { fights: fights.iter().map(Fight::of).collect() })
+        let root = format!("/play/{link}/fights");
+        let fights = fights.iter().map(|fight| Fight::of(fight, &root, true)).collect();
+        Ok(Fights { fights, token: String::new() })
     }
 }
 
@@ -95,21 +102,53 @@ struct Page<'a> {
     model: Option<Model>,
     seq: i64,
     messages: String,
+    vitals: String,
     sheet: String,
     fights: String,
     name: String,
     people: String,
+    here: String,
+    plans: bool,
+    /// What the composer begins with.
+    text: String,
 }
 
 /// The recipients that the player may write to.
 #[derive(Template)]
 #[template(path = "play/people.html")]
-pub struct People {
-    people: Vec<Person>,
+pub struct People<'a> {
+    people: &'a [Person],
     /// Whether the player may write to the planner.
     plans: bool,
     /// Whether the character is in a fight. Then most texts say what it does.
     fights: bool,
+    /// Whom the player chose by a link.
+    chosen: Option<&'a str>,
+}
+
+impl People<'_> {
+    fn is_chosen(&self, slug: &str) -> bool {
+        match self.chosen {
+            Some(chosen) => slug == chosen,
+            None => !self.fights && self.people.first().is_some_and(|first| first.slug == slug),
+        }
+    }
+}
+
+/// Who is here, for the panel beside the words.
+#[derive(Template)]
+#[template(path = "play/here.html")]
+pub struct Here<'a> {
+    link: &'a str,
+    people: &'a [Person],
+    players: &'a [Person],
+}
+
+/// Whom the player can write to, as the two pieces of the page that show it.
+pub struct Around {
+    pub people: String,
+    pub here: String,
+    plans: bool,
 }
 
 #[derive(Template)]
@@ -181,8 +220,28 @@ impl Seat {
 /// The player's character.
 #[derive(Template)]
 #[template(path = "play/sheet.html")]
-pub struct Sheet {
-    pub who: character::Model,
+struct SheetView<'a> {
+    who: &'a character::Model,
+    emblem: Emblem,
+    sheet: Sheet,
+}
+
+/// The hit points of the player's character.
+#[derive(Template)]
+#[template(path = "play/vitals.html")]
+struct Vitals<'a> {
+    who: &'a character::Model,
+}
+
+/// The sheet and the hit points of the player's character, as pieces of the page.
+///
+/// # Errors
+/// `internal` if they cannot be rendered.
+pub fn sheet_and_vitals(who: &character::Model, link: &str) -> Result<(String, String)> {
+    let sheet = Sheet::of_character(who).rolling_at(format!("/play/{link}/check"));
+    let shown = SheetView { who, emblem: Emblem::of(&who.name), sheet };
+    let rendered = |html: askama::Result<String>| html.map_err(Error::internal);
+    Ok((rendered(shown.render())?, rendered(Vitals { who }.render())?))
 }
 
 /// Current fights.
@@ -190,14 +249,29 @@ pub struct Sheet {
 #[template(path = "fights.html")]
 pub struct Fights {
     fights: Vec<Fight>,
+    /// The form's token; empty where forms need none.
+    token: String,
+}
+
+#[derive(Deserialize)]
+struct Wished {
+    /// The slug of an NPC to write to.
+    to: Option<String>,
+    /// The slug of a character to whisper to.
+    whisper: Option<String>,
 }
 
 /// The table, or the form to join it for people without a visit.
 #[get("/{campaign}")]
-pub async fn page(app: web::Data<Ai>, request: HttpRequest, path: web::Path<String>) -> HttpResponse {
+pub async fn page(
+    app: web::Data<Ai>,
+    request: HttpRequest,
+    path: web::Path<String>,
+    wished: web::Query<Wished>,
+) -> HttpResponse {
     use actix_web::FromRequest as _;
     let page = match Visitor::extract(&request).await {
-        Ok(visitor) => sat_down(&app, &visitor, &path).await,
+        Ok(visitor) => sat_down(&app, &visitor, &path, &wished).await,
         Err(error) => Err(error),
     };
     match page {
@@ -209,11 +283,11 @@ pub async fn page(app: web::Data<Ai>, request: HttpRequest, path: web::Path<Stri
     }
 }
 
-async fn sat_down(app: &Ai, visitor: &Visitor, link: &str) -> Result<HttpResponse> {
+async fn sat_down(app: &Ai, visitor: &Visitor, link: &str, wished: &Wished) -> Result<HttpResponse> {
     let seat = Seat::take(app, visitor, link).await?;
     // Read first: everything after this entry is sent live.
     let (seq, _) = journal::head(&seat.tx, seat.campaign).await?;
-    let sheet = seat.sheet().await?;
+    let who = seat.character().await?;
     let mut messages = String::new();
     let newest = seat.messages(Which::Newest(MESSAGES_SHOWN)).await?;
     let attempts = seat.attempts(&newest).await?;
@@ -223,26 +297,40 @@ async fn sat_down(app: &Ai, visitor: &Visitor, link: &str) -> Result<HttpRespons
         );
     }
     let campaign = resource::find::<Campaigns>(&seat.tx, &seat.caller, None, &Ref::Id(seat.campaign)).await?;
+    let (sheet, vitals) = sheet_and_vitals(&who, link)?;
+    let Around { people, here, plans } = around(app, &seat, link, wished.to.as_deref()).await?;
     let shown = Page {
         link,
         model: model::of(app, &seat.caller.tenant, Some(&campaign)).await,
         campaign: campaign.name,
         seq,
         messages,
-        fights: seat.fights().await?.render().map_err(Error::internal)?,
-        people: people(app, &seat).await?.render().map_err(Error::internal)?,
-        name: sheet.who.name.clone(),
-        sheet: sheet.render().map_err(Error::internal)?,
+        vitals,
+        sheet,
+        fights: seat.fights(link).await?.render().map_err(Error::internal)?,
+        name: who.name,
+        people,
+        here,
+        plans,
+        text: wished.whisper.as_ref().map(|slug| format!("/w {slug} ")).unwrap_or_default(),
     };
     rendered(&shown)
 }
 
-/// The recipients that the player may write to. At most three statements.
+/// Whom the player can write to. `chosen` is the slug of the one to begin with. At most four statements.
 ///
 /// # Errors
 /// `not_found` if the character is gone.
-pub async fn people(app: &Ai, seat: &Seat) -> Result<People> {
+pub async fn around(app: &Ai, seat: &Seat, link: &str, chosen: Option<&str>) -> Result<Around> {
     let company = table::company(&seat.tx, seat.campaign, seat.player).await?;
+    let mut players = table::characters(&seat.tx, seat.campaign).await?;
+    players.retain(|person| person.id != seat.player);
     let plans = planner::request::is_on(app, &seat.caller).is_ok();
-    Ok(People { people: company.npcs, plans, fights: company.fights })
+    let people = People { people: &company.npcs, plans, fights: company.fights, chosen };
+    let here = Here { link, people: &company.npcs, players: &players };
+    Ok(Around {
+        people: people.render().map_err(Error::internal)?,
+        here: here.render().map_err(Error::internal)?,
+        plans,
+    })
 }

@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Option<&str> {
 /// # Errors
 /// `validation_failed` if the name is not of somebody who can be whispered to, or if there is no text.
 pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
-    let name = seat.sheet().await?.who.name;
+    let name = seat.character().await?.name;
     let listeners = table::characters(&seat.tx, seat.campaign).await?;
     let others: Vec<&Person> = listeners.iter().filter(|l| l.id != seat.player).collect();
     let masters = MASTERS.iter().map(|name| (*name, "gm".to_owned()));

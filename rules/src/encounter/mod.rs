@@ -14,6 +14,7 @@
 //!   light affect rolls.
 //! - `action`, `refusal`: what can be requested, and why it is rejected; `arguments`: checks of single arguments.
 //! - `act`: decides actions, one file per family; `decision`: what an action does.
+//! - `choices`: what a participant can do now.
 //! - `event`, `fold`: what happened, and how it changes the state.
 //! - `snapshot`, `diff`, `merge`, `summary`, `view`: what is shown and what is kept.
 //!
@@ -25,6 +26,7 @@
 mod act;
 mod action;
 mod arguments;
+mod choices;
 mod decision;
 mod diff;
 mod event;
@@ -46,6 +48,7 @@ mod view;
 mod walk;
 
 pub use action::{Action, ActionKind, Cast, Cost, Duration};
+pub use choices::Choice;
 pub use decision::Decision;
 pub use diff::{
     Changes, ConditionDetail, ConditionsDiff, Difference, NumberDiff, ParticipantUpdate, ResourceDiff, SlotDiff,

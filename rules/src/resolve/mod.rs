@@ -56,5 +56,5 @@ pub use new_outcome::{impossible, no_check};
 pub use outcome::{AttackRoll, Automatic, Damage, DamageRow, DieShown, Modifier, Outcome, ParticipantRoll};
 pub use rest::{RestArgs, RestType, take_rest};
 pub use save::{SaveDamage, SavingThrowArgs, resolve_saving_throw, save_bonus};
-pub use spell::resolve_area_spell;
+pub use spell::{Aim, aim_of, resolve_area_spell};
 pub use vitality::{resolve_concentration, resolve_death_save, resolve_fall};

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod absorb;
+mod choices;
 mod conditions;
 mod costs;
 mod end;

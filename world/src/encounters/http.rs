@@ -9,11 +9,10 @@ use super::{
     answers::{ActionTold, CommitTold, EncounterView, EndTold},
     commit,
     input::{ActionInput, CommitInput, CreateInput, EndInput, GetParams, ParticipantInput},
-    service::{self, Cx, Hand},
-    store::Place,
+    service::{self, Cx},
     veil,
 };
-use base::error::{Code, Error, Problem, Result};
+use base::error::{Problem, Result};
 use db::tenancy::TenantTx;
 use edge::{
     caller::{Caller, Scope},
@@ -38,7 +37,9 @@ pub async fn create(
     path: web::Path<String>,
     body: Body<CreateInput>,
 ) -> Result<Reply> {
-    gives_dice(&caller, body.value.dice.as_ref())?;
+    if body.value.dice.is_some() {
+        caller.needs_game_master("Giving dice")?;
+    }
     if body.value.seed.is_some() {
         caller.needs(Scope::Gm, "Giving a seed")?;
     }
@@ -79,7 +80,7 @@ pub async fn get(
     let params: GetParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let c = Ref::parse(&path.0);
-    let cx = cx(&tx, &c, &caller);
+    let cx = Cx::of(&tx, &c, &caller);
     let (mut view, version) = service::get(&cx, &path.1, params.verbosity).await?;
     veil::veil(&mut view, &caller);
     Ok(Reply::ok(&view)?.versioned(version).unless_known(&request))
@@ -126,25 +127,9 @@ pub async fn act(
     path: web::Path<(String, String)>,
     body: Body<ActionInput>,
 ) -> Result<Reply> {
-    let input = &body.value;
-    gives_dice(&caller, input.dice.as_ref())?;
-    if input.overridden {
-        caller.needs(Scope::Gm, "Overriding the rules of a turn")?;
-    }
-    if input.preview && caller.is_player() {
-        return Err(Error::new(
-            Code::Forbidden,
-            "A player's token cannot preview actions, because a preview would reveal enemies' numbers.",
-        ));
-    }
-    let own = caller.player.map(|player| player.to_string());
     let c = Ref::parse(&path.0);
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let cx = cx(tx, &c, &caller);
-        let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
-        let mut told = service::act(&cx, &path.1, input, hand).await?;
-        veil::veil(&mut told, &caller);
-        Reply::ok(&told)
+        Reply::ok(&service::act_for(tx, &caller, (&c, &path.1), &body.value).await?)
     })
     .await
 }
@@ -162,7 +147,7 @@ pub async fn join(
 ) -> Result<Reply> {
     let c = Ref::parse(&path.0);
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let cx = cx(tx, &c, &caller);
+        let cx = Cx::of(tx, &c, &caller);
         Reply::ok(&service::join(&cx, &path.1, (&body.value, ""), None).await?)
     })
     .await
@@ -181,7 +166,7 @@ pub async fn end(
 ) -> Result<Reply> {
     let c = Ref::parse(&path.0);
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let cx = cx(tx, &c, &caller);
+        let cx = Cx::of(tx, &c, &caller);
         Reply::ok(&service::end(&cx, &path.1, &body.value).await?)
     })
     .await
@@ -200,20 +185,8 @@ pub async fn commit_into_records(
 ) -> Result<Reply> {
     let c = Ref::parse(&path.0);
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let cx = cx(tx, &c, &caller);
+        let cx = Cx::of(tx, &c, &caller);
         Reply::ok(&commit::commit(&cx, &path.1, &body.value).await?)
     })
     .await
-}
-
-fn cx<'a>(tx: &'a TenantTx, campaign: &'a Ref, caller: &Caller) -> Cx<'a> {
-    let place = Place { campaign, only: caller.campaign };
-    Cx { tx, place, turn: None, is_command: false, obeys_locks: false, rows_max: caller.tenant.limits.rows_per_kind }
-}
-
-fn gives_dice(caller: &Caller, dice: Option<&Vec<u32>>) -> Result<()> {
-    if dice.is_none() {
-        return Ok(());
-    }
-    caller.needs_game_master("Giving dice")
 }

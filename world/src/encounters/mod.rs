@@ -7,7 +7,7 @@
 //! - `store`: reads the rows under a lock and writes them in one statement; `service`: create, join, act, end; `commit`; `rewind`:
 //!   reverts actions.
 //! - `answers`: the answers' types for the OpenAPI document.
-//! - `combat`: active fights for `get_encounter`; `news`: what an action did, for the journal and deltas.
+//! - `open`: active fights for pages, with what their reader can do; `combat`: those for `get_encounter`; `news`: what an action did, for the journal and deltas.
 //! - `stand`: a character's place in a fight, and whose turn it is; `names`: what participants are called, and whom a name means;
 //!   `log`: the text for the campaign's log.
 //!
@@ -21,6 +21,7 @@ pub mod input;
 pub mod log;
 pub mod names;
 pub mod news;
+pub mod open;
 pub mod rewind;
 pub mod service;
 pub mod stand;

@@ -18,6 +18,7 @@ use super::{
     input::{ActionInput, CreateInput, EndInput, ParticipantInput},
     stand::{is_known, own_in, whose_turn},
     store::{self, LogEntry, Member, Place, Stored},
+    veil::veil,
 };
 use crate::{
     dice::service::{self as dice, Failure, Wish, given_error},
@@ -33,7 +34,11 @@ use base::{
     metrics,
 };
 use db::tenancy::TenantTx;
-use edge::{http::resource::col, limits::check_rows_more};
+use edge::{
+    caller::{Caller, Scope},
+    http::resource::{Ref, col},
+    limits::check_rows_more,
+};
 
 /// The transaction, the place and the turn of an operation.
 #[derive(Clone, Copy)]
@@ -52,7 +57,15 @@ pub struct Cx<'a> {
 /// The most messages that tell one action.
 pub const MESSAGES: u64 = 2;
 
-impl Cx<'_> {
+impl<'a> Cx<'a> {
+    /// What a client asks for, without a turn.
+    #[must_use]
+    pub fn of(tx: &'a TenantTx, campaign: &'a Ref, caller: &Caller) -> Self {
+        let place = Place { campaign, only: caller.campaign };
+        let rows_max = caller.tenant.limits.rows_per_kind;
+        Self { tx, place, turn: None, is_command: false, obeys_locks: false, rows_max }
+    }
+
     /// Checks that the campaign's log has room. One statement, or none if the tenant has no limit.
     ///
     /// # Errors
@@ -229,7 +242,7 @@ pub async fn get(cx: &Cx<'_>, id: &str, verbosity: Verbosity) -> Result<(Value, 
 }
 
 /// The view, with the name and notes as clients edited them.
-fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
+pub(super) fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
     let mut view = value(&it.now.view(verbosity))?;
     if !it.name.is_empty() {
         view["name"] = json!(it.name);
@@ -299,6 +312,35 @@ pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> 
         own: own_id.as_deref(),
     };
     act_in(cx.tx, it, &action, &how).await
+}
+
+/// Does what a client asks for, as far as its credential allows, and tells what the client may know of it.
+///
+/// # Errors
+/// `forbidden` for what only a game master may do, and as for [`act`].
+pub async fn act_for(
+    tx: &TenantTx,
+    caller: &Caller,
+    (campaign, id): (&Ref, &str),
+    input: &ActionInput,
+) -> Result<Value> {
+    if input.dice.is_some() {
+        caller.needs_game_master("Giving dice")?;
+    }
+    if input.overridden {
+        caller.needs(Scope::Gm, "Overriding the rules of a turn")?;
+    }
+    if input.preview && caller.is_player() {
+        return Err(Error::new(
+            Code::Forbidden,
+            "A player's token cannot preview actions, because a preview would reveal enemies' numbers.",
+        ));
+    }
+    let own = caller.player.map(|player| player.to_string());
+    let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
+    let mut told = act(&Cx::of(tx, campaign, caller), id, input, hand).await?;
+    veil(&mut told, caller);
+    Ok(told)
 }
 
 /// How to carry out an action.

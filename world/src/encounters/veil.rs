@@ -1,16 +1,9 @@
 //! What a player may see of a fight: how enemies fare, but not their numbers.
 
-use rules::encounter::Verbosity;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{
-    service::{self, Cx},
-    store::Place,
-};
-use base::error::Result;
-use db::tenancy::TenantTx;
-use edge::{caller::Caller, http::resource::Ref};
+use edge::caller::Caller;
 
 /// The members of an enemy that a player may see.
 const OF_ENEMIES: &[&str] =
@@ -93,20 +86,4 @@ fn conceal(view: &mut Value, own: Option<&str>) {
         let seen = count.as_u64().unwrap_or_default().saturating_sub(hidden.len() as u64);
         *count = seen.into();
     }
-}
-
-/// An encounter as the caller may see it.
-///
-/// # Errors
-/// `not_found`.
-pub async fn seen_by(tx: &TenantTx, campaign: Uuid, id: Uuid, caller: &Caller) -> Result<Value> {
-    let place = Place { campaign: &Ref::Id(campaign), only: caller.campaign };
-    let (mut view, _) = service::get(
-        &Cx { tx, place, turn: None, is_command: false, obeys_locks: false, rows_max: 0 },
-        &id.to_string(),
-        Verbosity::Standard,
-    )
-    .await?;
-    veil(&mut view, caller);
-    Ok(view)
 }

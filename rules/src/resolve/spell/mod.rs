@@ -68,6 +68,31 @@ pub(crate) fn cast(
     Ok(outcome.finished())
 }
 
+/// At whom a spell is usually cast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// Its caster's foes.
+    Foes,
+    /// Friends who have lost hit points.
+    Hurt,
+    /// Friends and the caster.
+    Friends,
+    /// Only the caster.
+    Caster,
+}
+
+/// At whom the spell is usually cast; `None` if the caster does not know it, or there are no numbers for it.
+#[must_use]
+pub fn aim_of(actor: &Creature, name: &str) -> Option<Aim> {
+    let FoundSpell::Casting(casting) = casting::find_spell(actor, name).ok()? else { return None };
+    Some(match casting.kind {
+        SpellKind::Healing => Aim::Hurt,
+        SpellKind::Effect if casting.on_self => Aim::Caster,
+        SpellKind::Effect if casting.effect.as_deref() != Some("Hunter's Mark") => Aim::Friends,
+        _ => Aim::Foes,
+    })
+}
+
 /// The numbers of a spell that the caster knows. Fails if only its name is known.
 fn known_casting(actor: &Creature, name: &str) -> Result<Casting, Stop> {
     match casting::find_spell(actor, name)? {

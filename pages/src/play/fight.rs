@@ -1,0 +1,57 @@
+//! What a player does in a fight by a button. The buttons are requests to the encounter, as clients of the API make them.
+
+use actix_web::{HttpRequest, HttpResponse, post, web};
+use ai::state::Ai;
+use base::error::Result;
+use db::tenancy;
+use edge::http::{forms::from_our_page, resource::Ref};
+use serde::Deserialize;
+
+use super::{
+    answer::{Filled, empty_or_redirect, filled, page_or_alert, told_alone},
+    table::Seat,
+    visit::Visitor,
+};
+use crate::fight::{request, why_nothing};
+use world::encounters::service;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Act {
+    /// The request to the encounter, as JSON.
+    action: String,
+}
+
+/// Acts in a fight. The table learns of it live.
+#[post("/{campaign}/fights/{fight}/act")]
+pub async fn act(
+    app: web::Data<Ai>,
+    visitor: Visitor,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    form: Filled<Act>,
+) -> HttpResponse {
+    let (link, fight) = path.into_inner();
+    page_or_alert(&request, acted(&app, &visitor, &request, (&link, &fight), form).await)
+}
+
+async fn acted(
+    app: &Ai,
+    visitor: &Visitor,
+    http: &HttpRequest,
+    (link, fight): (&str, &str),
+    form: Filled<Act>,
+) -> Result<HttpResponse> {
+    from_our_page(http)?;
+    let input = request(&filled(form)?.action)?;
+    let (caller, campaign) = Seat::take(app, visitor, link).await?.leave();
+    let campaign = Ref::Id(campaign);
+    let told = tenancy::write(&app.pool, caller.actor(), async |tx| {
+        service::act_for(tx, &caller, (&campaign, fight), &input).await
+    })
+    .await?;
+    match why_nothing(&told) {
+        Some(why) => told_alone(http, link, &why),
+        None => Ok(empty_or_redirect(http, link)),
+    }
+}

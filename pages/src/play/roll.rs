@@ -1,0 +1,205 @@
+//! Rolls at the table: a formula, or a check or a save of the player's sheet. Dice come from the campaign's fair stream, and
+//! everyone sees them.
+
+use actix_web::{HttpRequest, HttpResponse, post, web};
+use ai::state::Ai;
+use base::error::{Error, Result};
+use db::tenancy::{self, TenantTx};
+use edge::http::forms::from_our_page;
+use entity::{
+    character,
+    message::{Author, Type},
+};
+use rules::{
+    dice::{Dice, Meaning},
+    resolve::{
+        AbilityCheckArgs, Circumstances, Outcome, RuleError, SavingThrowArgs, SkillCheckArgs, resolve_ability_check,
+        resolve_saving_throw, resolve_skill_check, sheet_attacks,
+    },
+    sheet::Creature,
+};
+use serde::Deserialize;
+use uuid::Uuid;
+use world::{
+    dice::{
+        rolls::{self, RollInput},
+        seeds::Taking,
+        service::{self as dice, Wish},
+        sheet as variables,
+    },
+    messages::service::{self as messages, NewMessage, RollFacts},
+    rules::sheet,
+};
+
+use super::{
+    answer::{Filled, empty_or_redirect, filled, page_or_alert},
+    table::Seat,
+    visit::Visitor,
+};
+
+/// How a roll begins that is typed among the words.
+const COMMANDS: [&str; 2] = ["/roll", "/r"];
+
+/// The formula after the command, if the text is a roll.
+#[must_use]
+pub fn parse(text: &str) -> Option<&str> {
+    COMMANDS.iter().find_map(|command| {
+        let (head, rest) = text.split_at_checked(command.len())?;
+        let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
+        (head.eq_ignore_ascii_case(command) && ends).then(|| rest.trim())
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Roll {
+    formula: String,
+}
+
+/// Rolls a formula.
+#[post("/{campaign}/roll")]
+pub async fn roll(
+    app: web::Data<Ai>,
+    visitor: Visitor,
+    request: HttpRequest,
+    path: web::Path<String>,
+    form: Filled<Roll>,
+) -> HttpResponse {
+    let done = async {
+        from_our_page(&request)?;
+        rolled(&app, &visitor, &path, &filled(form)?.formula, "").await?;
+        Ok(empty_or_redirect(&request, &path))
+    };
+    page_or_alert(&request, done.await)
+}
+
+/// Rolls a formula for everyone to see. `flavor` says for what.
+///
+/// # Errors
+/// `validation_failed` for a formula that cannot be rolled; `quota_exceeded`.
+pub async fn rolled(app: &Ai, visitor: &Visitor, link: &str, formula: &str, flavor: &str) -> Result<()> {
+    let rolls = [RollInput { formula: formula.trim().to_owned(), flavor: None }];
+    let seat = Seat::take(app, visitor, link).await?;
+    let who = seat.character().await?;
+    let own = variables::of_character(&who);
+    let (caller, campaign) = seat.leave();
+    tenancy::write(&app.pool, caller.actor(), async |tx| {
+        app.limits.check_rows(tx, &caller, "message").await?;
+        let value = |name: &str| variables::value(&own, name).map(Meaning::Number);
+        let report = rolls::roll(Taking::Within(tx), Some(campaign), &Wish::default(), &rolls, &value).await?;
+        let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
+            let error = report.results.into_iter().find_map(|result| result.error);
+            let message = error.map_or_else(|| "This formula cannot be rolled.".to_owned(), |error| error.message);
+            return Err(Error::invalid("/formula", "invalid_formula", message));
+        };
+        let facts = RollFacts {
+            formula: result.formula.clone(),
+            total,
+            flavor: flavor.to_owned(),
+            dice: serde_json::to_value(&result.dice).map_err(Error::internal)?,
+        };
+        told(tx, campaign, &who, facts).await
+    })
+    .await
+}
+
+/// Tells everyone a roll.
+async fn told(tx: &TenantTx, campaign: Uuid, who: &character::Model, facts: RollFacts) -> Result<()> {
+    let flavor = Some(facts.flavor.clone()).filter(|flavor| !flavor.is_empty());
+    let facts = [facts];
+    let message = NewMessage {
+        kind: Type::Roll,
+        roll: Some(messages::roll_value(&facts)),
+        flavor,
+        player_id: Some(who.id.0),
+        ..NewMessage::chat(Author::Player, &who.name, messages::roll_text(&facts))
+    };
+    messages::insert(tx, campaign, std::slice::from_ref(&message)).await?;
+    messages::report_table(tx, campaign, std::iter::once(&message)).await
+}
+
+/// What of the sheet is rolled.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfSheet {
+    /// `ability`, `skill`, `save`, `attack` or `damage`, and after a space the name of the ability, the skill or the attack.
+    of: String,
+}
+
+/// Rolls something of the player's sheet, without a difficulty: the game master knows it.
+#[post("/{campaign}/check")]
+pub async fn check(
+    app: web::Data<Ai>,
+    visitor: Visitor,
+    request: HttpRequest,
+    path: web::Path<String>,
+    form: Filled<OfSheet>,
+) -> HttpResponse {
+    let done = async {
+        from_our_page(&request)?;
+        let OfSheet { of } = filled(form)?;
+        let (kind, name) = of.split_once(' ').unwrap_or((&of, ""));
+        match kind {
+            "attack" | "damage" => attacked(&app, &visitor, &path, kind == "damage", name).await?,
+            _ => checked(&app, &visitor, &path, kind, name).await?,
+        }
+        Ok(empty_or_redirect(&request, &path))
+    };
+    page_or_alert(&request, done.await)
+}
+
+/// Rolls to hit, or the damage, with an attack of the sheet.
+async fn attacked(app: &Ai, visitor: &Visitor, link: &str, damages: bool, name: &str) -> Result<()> {
+    let who = Seat::take(app, visitor, link).await?.character().await?;
+    let attacks = sheet_attacks(&sheet::of_character(who));
+    let attack = attacks.into_iter().find(|attack| attack.name == name && attack.problem.is_none());
+    let attack =
+        attack.ok_or_else(|| Error::invalid("/of", "invalid_value", "There is no such attack on the sheet."))?;
+    if damages {
+        let flavor = format!("{}, {} damage", attack.name, attack.damage_type).replace(",  damage", ", damage");
+        return rolled(app, visitor, link, &attack.damage, &flavor).await;
+    }
+    rolled(app, visitor, link, &format!("1d20{:+}", attack.bonus), &format!("{}, to hit", attack.name)).await
+}
+
+/// Rolls a check or a save with all that the rules know of the character: conditions, effects, training.
+async fn checked(app: &Ai, visitor: &Visitor, link: &str, kind: &str, name: &str) -> Result<()> {
+    let seat = Seat::take(app, visitor, link).await?;
+    let who = seat.character().await?;
+    let creature = sheet::of_character(who.clone());
+    let (caller, campaign) = seat.leave();
+    tenancy::write(&app.pool, caller.actor(), async |tx| {
+        app.limits.check_rows(tx, &caller, "message").await?;
+        let resolved = |dice: &mut dyn Dice| Ok(resolve(&creature, kind, name, dice)?);
+        let (outcome, _) = dice::roll(tx, campaign, &Wish::default(), resolved).await?;
+        if outcome.die_result == 0 {
+            return Err(Error::invalid("/of", "invalid_value", format!("Nothing is rolled: {}.", outcome.notes)));
+        }
+        let facts = RollFacts {
+            formula: format!("1d20{}", outcome.total_modifier),
+            total: outcome.total.into(),
+            flavor: outcome.check_type,
+            dice: serde_json::to_value(&outcome.dice).map_err(Error::internal)?,
+        };
+        told(tx, campaign, &who, facts).await
+    })
+    .await
+}
+
+fn resolve(
+    creature: &Creature,
+    kind: &str,
+    name: &str,
+    dice: &mut dyn Dice,
+) -> std::result::Result<Outcome, RuleError> {
+    // The rules ask for a difficulty. Nobody is told what they make of this one.
+    let (dc, name, plain) = (10, name.to_owned(), Circumstances::default());
+    match kind {
+        "skill" => resolve_skill_check(creature, &SkillCheckArgs { skill: name, dc, ability: None }, &plain, dice),
+        "save" => {
+            let args = SavingThrowArgs { ability: name, dc, ..SavingThrowArgs::default() };
+            resolve_saving_throw(creature, &args, &plain, dice)
+        }
+        _ => resolve_ability_check(creature, &AbilityCheckArgs { ability: name, dc }, &plain, dice),
+    }
+}

@@ -1,0 +1,168 @@
+//! What a participant can do now, so that a page can offer it.
+
+use serde::Serialize;
+
+use super::{Action, ActionKind, Encounter, Participant, Refusal, Status};
+use crate::{
+    dice::{Dice, OutOfDice},
+    resolve::{Aim, aim_of, sheet_attacks},
+    sheet::Life,
+    srd::same,
+};
+
+/// The most weapons, spells and targets that are tried, and the most tries in all.
+const WEAPONS_MAX: usize = 8;
+const SPELLS_MAX: usize = 12;
+const TARGETS_MAX: usize = 12;
+const TRIES_MAX: usize = 120;
+
+/// An action that the rules would accept now. As JSON it is a request to the encounter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// What is done.
+    pub action: ActionKind,
+    /// Who acts.
+    pub participant_id: String,
+    /// Who is affected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_id: Option<String>,
+    /// The weapon or the attack of a stat block.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weapon: Option<String>,
+    /// The spell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spell_name: Option<String>,
+}
+
+impl Choice {
+    fn new(action: ActionKind, actor: &Participant) -> Self {
+        Self { action, participant_id: actor.id.clone(), target_id: None, weapon: None, spell_name: None }
+    }
+
+    fn on(self, target: &Participant) -> Self {
+        Self { target_id: Some(target.id.clone()), ..self }
+    }
+
+    /// The choice as a request.
+    #[must_use]
+    pub fn request(&self) -> Action {
+        let mut action = Action::new(self.action);
+        action.participant_id = Some(self.participant_id.clone());
+        action.target_id.clone_from(&self.target_id);
+        action.attack.weapon.clone_from(&self.weapon);
+        action.attack.spell_name.clone_from(&self.spell_name);
+        action
+    }
+}
+
+/// Dice for a try. What is accepted does not depend on what they show.
+struct Untold;
+
+impl Dice for Untold {
+    fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
+        Ok(faces)
+    }
+}
+
+/// Tries choices on a fight and keeps those that the rules accept.
+struct Tries<'a> {
+    fight: &'a Encounter,
+    left: usize,
+    accepted: Vec<Choice>,
+}
+
+impl Tries<'_> {
+    /// Tries a choice. False if a choice like it cannot be accepted for any other target.
+    fn offer(&mut self, choice: Choice) -> bool {
+        let Some(left) = self.left.checked_sub(1) else { return false };
+        self.left = left;
+        match self.fight.act(&choice.request(), &mut Untold) {
+            Ok(decision) if !decision.events.is_empty() => self.accepted.push(choice),
+            Err(Refusal::NoActionLeft { .. }) => return false,
+            _ => {}
+        }
+        true
+    }
+
+    fn offer_for_each(&mut self, choice: &Choice, targets: &[&Participant]) {
+        for target in targets.iter().take(TARGETS_MAX) {
+            if !self.offer(choice.clone().on(target)) {
+                return;
+            }
+        }
+    }
+}
+
+impl Encounter {
+    /// The usual actions that a participant can do now: attacks, spells, and the actions of SRD 5.1, "Actions in Combat",
+    /// that need no further words. Each is tried, so that this module does not repeat what the rules decide.
+    ///
+    /// Only participants that `knows` accepts are targets. Foes are offered while they stand, friends also when they are down.
+    #[must_use]
+    pub fn choices(&self, actor: &str, knows: impl Fn(&Participant) -> bool) -> Vec<Choice> {
+        let Some(actor) = self.participant(actor).filter(|_| self.status() == Status::Active) else {
+            return Vec::new();
+        };
+        let all = self.turn_order();
+        let known = || all.iter().copied().filter(|p| p.life() != Life::Dead && knows(p));
+        let foes: Vec<&Participant> =
+            known().filter(|p| p.is_enemy != actor.is_enemy && p.life() == Life::Alive).collect();
+        let friends: Vec<&Participant> = known().filter(|p| p.is_enemy == actor.is_enemy).collect();
+        let others: Vec<&Participant> =
+            friends.iter().copied().filter(|p| p.id != actor.id && p.life() == Life::Alive).collect();
+        let hurt: Vec<&Participant> =
+            friends.iter().copied().filter(|p| p.creature.hp < p.creature.max_hp_now()).collect();
+        let mut tries = Tries { fight: self, left: TRIES_MAX, accepted: Vec::new() };
+        let plain = |kind| Choice::new(kind, actor);
+        if self.current().is_some_and(|current| current.id == actor.id) {
+            // First, so that many targets do not crowd it out.
+            tries.offer(plain(ActionKind::AdvanceTurn));
+            for kind in [
+                ActionKind::DeathSave,
+                ActionKind::StandUp,
+                ActionKind::Escape,
+                ActionKind::Dodge,
+                ActionKind::Dash,
+                ActionKind::Disengage,
+                ActionKind::EndConcentration,
+            ] {
+                tries.offer(plain(kind));
+            }
+        }
+        for weapon in weapons(actor) {
+            tries.offer_for_each(&Choice { weapon: Some(weapon), ..plain(ActionKind::Attack) }, &foes);
+        }
+        for spell in actor.creature.spells.iter().take(SPELLS_MAX) {
+            let choice = Choice { spell_name: Some(spell.name().to_owned()), ..plain(ActionKind::CastSpell) };
+            match aim_of(&actor.creature, spell.name()) {
+                Some(Aim::Foes) => tries.offer_for_each(&choice, &foes),
+                Some(Aim::Hurt) => tries.offer_for_each(&choice, &hurt),
+                Some(Aim::Friends) => tries.offer_for_each(&choice, &friends),
+                Some(Aim::Caster) => tries.offer_for_each(&choice, &[actor]),
+                None => {}
+            }
+        }
+        tries.offer_for_each(&plain(ActionKind::Help), &others);
+        tries.offer_for_each(&plain(ActionKind::Grapple), &foes);
+        tries.offer_for_each(&plain(ActionKind::Shove), &foes);
+        if actor.position.is_some() {
+            tries.offer_for_each(&plain(ActionKind::Move), &foes);
+        }
+        tries.accepted
+    }
+}
+
+/// The names of the attacks on the sheet, each once; an unarmed strike if there is none.
+fn weapons(actor: &Participant) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for attack in sheet_attacks(&actor.creature) {
+        if attack.problem.is_none() && !names.iter().any(|name| same(name, &attack.name)) {
+            names.push(attack.name);
+        }
+    }
+    if names.is_empty() {
+        names.push("Unarmed Strike".to_owned());
+    }
+    names.truncate(WEAPONS_MAX);
+    names
+}

@@ -1,0 +1,111 @@
+//! What is offered to somebody in a fight.
+
+use rules::{
+    encounter::{ActionKind, Choice, Encounter},
+    sheet::{Creature, KnownSpell, SpellSlot, Weapon},
+};
+
+use crate::support::*;
+
+fn choices(encounter: &Encounter, actor: &str) -> Vec<Choice> {
+    encounter.choices(actor, |p| !p.hidden)
+}
+
+/// The choices as `action target with`.
+fn told(encounter: &Encounter, actor: &str) -> Vec<String> {
+    let word = |text: &Option<String>| text.as_ref().map(|text| format!(" {text}")).unwrap_or_default();
+    choices(encounter, actor)
+        .iter()
+        .map(|c| format!("{}{}{}{}", c.action.name(), word(&c.target_id), word(&c.weapon), word(&c.spell_name)))
+        .collect()
+}
+
+fn cleric() -> Creature {
+    let spells = ["Cure Wounds", "Sacred Flame", "Bless", "Shield", "Light", "Mage Armor"];
+    Creature {
+        name: "Cleric".to_owned(),
+        profession: "Cleric".to_owned(),
+        level: 3,
+        hp: 20,
+        max_hp: 20,
+        weapons: ["Mace", "mace", "Sling"].map(|name| Weapon { name: name.to_owned(), ..Weapon::default() }).to_vec(),
+        spells: spells.map(|s| KnownSpell::Name(s.to_owned())).to_vec(),
+        spell_slots: [("1".to_owned(), SpellSlot { max: 1, remaining: 1 })].into(),
+        ..Creature::default()
+    }
+}
+
+#[test]
+fn what_one_can_do_in_ones_turn() {
+    let hurt = rules::encounter::NewParticipant { hp: Some(3), ..someone("squire", 5) };
+    let mut fight = begun(vec![character("cleric", 20, cleric()), hurt, enemy("orc", 10), enemy("wolf", 9)]);
+    assert_eq!(
+        told(&fight, "cleric"),
+        [
+            "advance_turn",
+            "dodge",
+            "dash",
+            "disengage",
+            "attack orc Mace",
+            "attack wolf Mace",
+            "attack orc Sling",
+            "attack wolf Sling",
+            "cast_spell squire Cure Wounds",
+            "cast_spell orc Sacred Flame",
+            "cast_spell wolf Sacred Flame",
+            "cast_spell cleric Bless",
+            "cast_spell squire Bless",
+            "cast_spell cleric Shield",
+            "cast_spell cleric Mage Armor",
+            "cast_spell squire Mage Armor",
+            "help squire",
+            "grapple orc",
+            "grapple wolf",
+            "shove orc",
+            "shove wolf",
+        ]
+    );
+    assert_eq!(told(&fight, "orc"), [] as [&str; 0], "it is not its turn");
+    assert_eq!(told(&fight, "nobody"), [] as [&str; 0]);
+    play(&mut fight, &action(ActionKind::Dodge, |_| {}), &[]);
+    assert_eq!(told(&fight, "cleric"), ["advance_turn", "cast_spell cleric Shield"], "the action is used up");
+    advance(&mut fight);
+    // Somebody without weapons has fists, and the hidden are no targets.
+    play(&mut fight, &on(ActionKind::Conceal, "squire", |_| {}), &[]);
+    let offered = told(&fight, "orc");
+    assert!(offered.contains(&"attack cleric Sword".to_owned()), "{offered:?}");
+    assert!(!offered.iter().any(|choice| choice.contains("squire")), "{offered:?}");
+}
+
+#[test]
+fn what_one_can_do_when_down_held_or_far_away() {
+    let downed = Creature { hp: 0, ..cleric() };
+    let mut fight = begun(vec![character("cleric", 20, downed), enemy("orc", 10)]);
+    assert_eq!(told(&fight, "cleric"), ["advance_turn", "death_save"]);
+    advance(&mut fight);
+    assert_eq!(told(&fight, "orc"), ["advance_turn", "dodge", "dash", "disengage"], "nobody stands against it");
+
+    let mut fight = begun(vec![placed(character("cleric", 20, cleric()), 1, 1), placed(enemy("orc", 10), 9, 1)]);
+    let offered = told(&fight, "cleric");
+    assert!(
+        offered.contains(&"attack orc Sling".to_owned()) && offered.contains(&"move orc".to_owned()),
+        "{offered:?}"
+    );
+    assert!(
+        !offered.contains(&"attack orc Mace".to_owned()) && !offered.contains(&"shove orc".to_owned()),
+        "{offered:?}"
+    );
+    play(&mut fight, &on(ActionKind::AddCondition, "cleric", |a| a.condition = Some("prone".to_owned())), &[]);
+    assert!(told(&fight, "cleric").contains(&"stand_up".to_owned()));
+    play(&mut fight, &on(ActionKind::AddCondition, "cleric", |a| a.condition = Some("stunned".to_owned())), &[]);
+    assert_eq!(told(&fight, "cleric"), ["advance_turn"]);
+}
+
+#[test]
+fn many_targets_are_offered_within_limits() {
+    let foes = (0..40).map(|n| enemy(&format!("orc{n}"), 1));
+    let fight = begun(std::iter::once(character("cleric", 20, cleric())).chain(foes).collect());
+    let offered = choices(&fight, "cleric");
+    assert!(offered.len() <= 120 && offered[0].action == ActionKind::AdvanceTurn, "{}", offered.len());
+    assert_eq!(offered.iter().filter(|c| c.weapon.as_deref() == Some("Mace")).count(), 12);
+}

@@ -1,0 +1,96 @@
+//! Open fights for a page: how they stand, and what the reader can do in them.
+
+use rules::encounter::{Choice, Encounter, Verbosity};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    service,
+    stand::{is_known, own_in},
+    store::{self, Place, Stored},
+    veil::veil,
+};
+use base::{
+    error::{Error, Result},
+    stored,
+};
+use db::tenancy::TenantTx;
+use edge::{
+    caller::{Caller, Scope},
+    http::resource::Ref,
+};
+
+/// An open fight as its reader may see it, and what the reader can do in it now.
+pub struct OpenFight {
+    pub id: Uuid,
+    pub view: Value,
+    /// The participant that the reader acts for; none for players who do not take part.
+    pub actor: Option<FightActor>,
+}
+
+/// A participant that the reader acts for.
+pub struct FightActor {
+    pub participant: String,
+    pub in_turn: bool,
+    pub has_action: bool,
+    pub has_bonus_action: bool,
+    pub movement_left_ft: i32,
+    pub choices: Vec<Choice>,
+}
+
+impl FightActor {
+    /// A player acts for the own character, and everybody else who may play for whoever has the turn.
+    fn of(it: &Encounter, caller: &Caller) -> Option<Self> {
+        let current = it.current();
+        let own = caller.player.map(|player| player.to_string());
+        let actor = match &own {
+            Some(own) => own_in(it, own)?,
+            None => current.filter(|_| !caller.is_player() && caller.scopes.has(Scope::Play))?,
+        };
+        let known_to = own.as_ref().map(|_| actor.id.as_str());
+        let economy = &actor.economy;
+        Some(Self {
+            participant: actor.id.clone(),
+            in_turn: current.is_some_and(|current| current.id == actor.id),
+            has_action: !economy.action || economy.attacks_left > 0,
+            has_bonus_action: !economy.bonus_action,
+            movement_left_ft: actor.movement_left(),
+            choices: it.choices(&actor.id, |p| known_to.is_none() || is_known(p, known_to)),
+        })
+    }
+}
+
+impl OpenFight {
+    fn of(it: &Stored, caller: &Caller) -> Result<Self> {
+        let mut view = service::view(it, Verbosity::Standard)?;
+        veil(&mut view, caller);
+        Ok(Self { id: it.id, view, actor: FightActor::of(&it.now, caller) })
+    }
+}
+
+/// An encounter as the caller may see it, also one that has ended. One statement.
+///
+/// # Errors
+/// `not_found`.
+pub async fn seen_by(tx: &TenantTx, campaign: Uuid, id: &str, caller: &Caller) -> Result<OpenFight> {
+    let place = Place { campaign: &Ref::Id(campaign), only: caller.campaign };
+    let it = store::read(tx, place, id, false).await?;
+    if it.hidden {
+        return Err(Error::not_found("encounter"));
+    }
+    OpenFight::of(&it, caller)
+}
+
+/// The newest open fights as the caller may see them, newest first. One statement.
+///
+/// # Errors
+/// Database errors.
+pub async fn open_fights(tx: &TenantTx, campaign: Uuid, caller: &Caller, most: i64) -> Result<Vec<OpenFight>> {
+    let rows = sqlx::query(store::ACTIVE)
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(most)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(stored::each(&rows, |row| OpenFight::of(&Stored::of(row)?, caller)))
+}
