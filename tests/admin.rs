@@ -6,6 +6,7 @@ mod browser;
 mod door;
 mod entity;
 mod erase;
+mod fights;
 mod files;
 mod first_steps;
 mod forms;
@@ -25,6 +26,7 @@ mod together;
 mod tools;
 mod tries;
 mod unseen;
+mod walk;
 
 use edge::users::Role;
 use serde_json::Value;

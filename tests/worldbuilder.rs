@@ -38,15 +38,6 @@ async fn picture(browser: &Browser, name: &str) {
     }
 }
 
-/// A file on the disk of whoever sits at the browser.
-fn file(name: &str, bytes: &[u8]) -> String {
-    let folder = std::env::temp_dir().join(format!("tavernkeep-files-{}", uuid::Uuid::now_v7()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join(name);
-    std::fs::write(&path, bytes).unwrap();
-    path.to_string_lossy().into_owned()
-}
-
 /// Nothing of what was written became markup, and nothing in the console complains.
 async fn is_sound(browser: &Browser) {
     assert_eq!(

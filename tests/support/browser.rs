@@ -369,3 +369,12 @@ impl Drop for Browser {
         });
     }
 }
+
+/// A file on the disk of whoever sits at the browser.
+pub fn file(name: &str, bytes: &[u8]) -> String {
+    let folder = std::env::temp_dir().join(format!("tavernkeep-files-{}", uuid::Uuid::now_v7()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.to_string_lossy().into_owned()
+}

@@ -3,8 +3,8 @@
 use edge::users::Role;
 use serde_json::json;
 
-use super::{file, go, is_sound, picture, signed_in};
-use crate::support::{Server, counts};
+use super::{go, is_sound, picture, signed_in};
+use crate::support::{Server, browser::file, counts};
 
 const HOSTILE: &str = "<script>window.pwned = 1</script><img src=x onerror=\"window.pwned = 1\">";
 

@@ -4,8 +4,8 @@ use edge::users::Role;
 use rehearsal::{Reply, Script};
 use serde_json::json;
 
-use super::{file, go, is_sound, picture, signed_in};
-use crate::support::Server;
+use super::{go, is_sound, picture, signed_in};
+use crate::support::{Server, browser::file};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_is_read_undone_and_forked() {

@@ -114,7 +114,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
 /// # Errors
 /// `not_found`; `validation_failed` for what is no request.
 pub async fn act(at: InCampaign) -> Result<HttpResponse> {
-    let input = fight::request(&at.form.text("action"))?;
+    let input = fight::request(at.form.text("action"))?;
     let (campaign, id) = (Ref::Id(at.campaign.id.0), at.path("x"));
     let work = tenancy::write(&at.app.pool, at.caller.actor(), async |tx| {
         service::act_for(tx, &at.caller, (&campaign, id), &input).await
