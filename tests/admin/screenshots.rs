@@ -50,9 +50,9 @@ async fn first_ten_minutes() {
         (
             Look::Light,
             1280,
-            &[("sign-in", "sign-in"), ("overview", "overview"), ("lab", "lab"), ("table", "table")][..],
+            &[("sign-in", "sign-in"), ("overview", "overview"), ("lab", "lab"), ("fight", "table")][..],
         ),
-        (Look::Dark, 360, &[("fight", "fight-phone"), ("table", "table-phone"), ("overview", "overview-phone")][..]),
+        (Look::Dark, 360, &[("fight", "fight-phone"), ("talk", "table-phone"), ("overview", "overview-phone")][..]),
     ] {
         let server = walk::newcomer().await;
         let client = server.anonymous().with_credential(walk::API_KEY);

@@ -88,6 +88,9 @@ pub async fn walk(server: &Server, look: Look, width: u32, stop: impl AsyncFn(&B
     player.narrow(Some(width)).await;
     player.goto(&link).await;
     player.until("the table", "return document.getElementById('log')").await;
+    press(&player, ".dice-buttons button", "d20").await;
+    player.until("the roll", "return document.querySelector('#said .dice')").await;
+    stop(&player, "talk").await;
     let is_phone = width < 500;
     if is_phone {
         player.click("label[for='view-fights']").await;
@@ -117,12 +120,7 @@ pub async fn walk(server: &Server, look: Look, width: u32, stop: impl AsyncFn(&B
     player.sees(".fight h2", "round 2").await;
     player.sees(".whose", "It is your turn").await;
     player.sees("#said", "Brakka Stonehand attacks").await;
-    if is_phone {
-        player.click("label[for='view-talk']").await;
-    }
-    press(&player, ".dice-buttons button", "d20").await;
-    player.until("the roll", "return document.querySelector('#said .dice')").await;
-    stop(&player, "table").await;
+    stop(&player, "round-2").await;
     if is_phone {
         player.click("label[for='view-sheet']").await;
         stop(&player, "sheet").await;

@@ -75,9 +75,11 @@ CREATE FUNCTION title_key(title text, folded text) RETURNS text LANGUAGE sql IMM
     SELECT public.link_key(coalesce(pg_catalog.split_part(folded, E'\n', 1), title))
 $$;
 
--- How names are compared in links: without case, and spaces are one space. Without a search path of its own it is inlined.
+-- How names are compared in links: without case, and spaces are one space. Without a search path of its own it is inlined. Few names
+-- have spaces to replace, and to look for them costs a fifth of replacing them.
 CREATE FUNCTION link_key(name text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT pg_catalog.lower(pg_catalog.btrim(pg_catalog.regexp_replace(name, '\s+', ' ', 'g')))
+    SELECT pg_catalog.lower(pg_catalog.btrim(
+        CASE WHEN name OPERATOR(pg_catalog.~) '\s\s|[^\S ]' THEN pg_catalog.regexp_replace(name, '\s+', ' ', 'g') ELSE name END))
 $$;
 
 -- What `[[name]]` and `[[name|words]]` in a text link to; the first 500. In a table of Markdown the bar is written `\|`. A name that

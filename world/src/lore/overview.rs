@@ -248,14 +248,15 @@ pub async fn duplicates(app: web::Data<Edge>, caller: Caller, path: web::Path<St
 /// Those of the database.
 pub async fn equals(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<Equals>> {
     let rows = sqlx::query(
-        "WITH mine AS (SELECT id, title_key(title, folded_title) AS name, hashtextextended(content, 0) AS hash FROM lore \
+        "WITH mine AS MATERIALIZED (SELECT id, title_key(title, folded_title) AS name, hashtextextended(content, 0) AS hash FROM lore \
              WHERE tenant_id = $1 AND campaign_id = $2 AND (NOT secret OR $3)), \
+         names AS (SELECT name FROM mine GROUP BY name HAVING count(*) > 1 ORDER BY name LIMIT $4), \
+         hashes AS (SELECT hash FROM mine GROUP BY hash HAVING count(*) > 1 ORDER BY hash LIMIT $4), \
          found AS ( \
-             (SELECT 'title' AS same, (array_agg(id ORDER BY id))[1:$5] AS ids, count(*) AS total FROM mine \
-              GROUP BY name HAVING count(*) > 1 ORDER BY name LIMIT $4) \
+             SELECT 'title' AS same, (array_agg(id ORDER BY id))[1:$5] AS ids, count(*) AS total \
+             FROM mine JOIN names USING (name) GROUP BY name \
              UNION ALL \
-             (SELECT 'content', (array_agg(id ORDER BY id))[1:$5], count(*) FROM mine \
-              GROUP BY hash HAVING count(*) > 1 ORDER BY hash LIMIT $4)) \
+             SELECT 'content', (array_agg(id ORDER BY id))[1:$5], count(*) FROM mine JOIN hashes USING (hash) GROUP BY hash) \
          SELECT f.same, f.total, e.entries FROM found f CROSS JOIN LATERAL ( \
              SELECT jsonb_agg(jsonb_build_object('id', l.id, 'slug', l.slug, 'title', l.title) ORDER BY l.id) AS entries \
              FROM lore l WHERE l.tenant_id = $1 AND l.id = ANY (f.ids)) e \
