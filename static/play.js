@@ -110,8 +110,10 @@ if (log) {
     if (!person || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     document.getElementById("view-talk").checked = true;
+    // The words stay. A whisper that was begun to somebody else does not.
+    const said = words.value.replace(/^\/w(hisper)?\s+("[^"]*"|\S+)\s*/i, "");
     if (person.dataset.to) choose(person.dataset.to);
-    else if (!words.value.startsWith("/w")) words.value = `/w ${person.dataset.whisper} ${words.value}`;
+    words.value = person.dataset.whisper ? `/w ${person.dataset.whisper} ${said}` : said;
     words.focus();
     words.setSelectionRange(words.value.length, words.value.length);
   });

@@ -3,15 +3,14 @@
 use rules::encounter::{ActionKind, Choice};
 use serde_json::Value;
 
-use base::error::{Error, Result};
+use base::error::Result;
+use edge::http::body::from_text;
 use world::encounters::{
     input::ActionInput,
     open::{FightActor, OpenFight},
 };
 
 use crate::emblem::Emblem;
-
-const END_TURN: &str = "End turn";
 
 /// A fight.
 pub struct Fight {
@@ -75,23 +74,29 @@ impl Fight {
             buttons: Vec::new(),
             path: format!("{root}/{}/act", fight.id),
         };
-        for choice in fight.actor.iter().flat_map(|actor| &actor.choices) {
-            shown.offer(choice);
-        }
         // What ends the turn comes last.
-        shown.buttons.sort_by_key(|button| button.label == END_TURN);
+        let ends = |choice: &&Choice| choice.action == ActionKind::AdvanceTurn;
+        let choices = || fight.actor.iter().flat_map(|actor| &actor.choices);
+        choices().filter(|choice| !ends(choice)).chain(choices().filter(ends)).for_each(|choice| shown.offer(choice));
         shown
     }
 
     fn offer(&mut self, choice: &Choice) {
         let Ok(value) = serde_json::to_string(choice) else { return };
-        let (label, is_main) = label(choice);
+        let (mut label, is_main) = label(choice);
+        if choice.cost.is_some() {
+            label.push_str(" (reaction)");
+        }
         let acts_for_enemies =
             self.fighters.iter().any(|fighter| fighter.id == choice.participant_id && fighter.is_enemy);
         let target = self.fighters.iter_mut().find(|fighter| Some(&fighter.id) == choice.target_id.as_ref());
         match (target, &choice.target_id) {
             (Some(target), _) => {
-                let word = if target.is_enemy == acts_for_enemies { "for" } else { "against" };
+                let word = match choice.action {
+                    ActionKind::Move => "to",
+                    _ if target.is_enemy == acts_for_enemies => "for",
+                    _ => "against",
+                };
                 let more = format!("{word} {}", target.name);
                 target.buttons.push(Button { label, more, value, is_main });
             }
@@ -126,7 +131,7 @@ fn label(choice: &Choice) -> (String, bool) {
     let with = choice.weapon.as_ref().or(choice.spell_name.as_ref());
     let word = match choice.action {
         ActionKind::Attack | ActionKind::CastSpell => return (with.cloned().unwrap_or_default(), true),
-        ActionKind::AdvanceTurn => return (END_TURN.to_owned(), true),
+        ActionKind::AdvanceTurn => return ("End turn".to_owned(), true),
         ActionKind::DeathSave => return ("Death saving throw".to_owned(), true),
         ActionKind::Dodge => "Dodge",
         ActionKind::Dash => "Dash",
@@ -161,13 +166,12 @@ fn turn(fighters: &[Fighter], actor: Option<&FightActor>, is_player: bool) -> St
     if left.is_empty() { format!("{whose}. Nothing is left of it.") } else { format!("{whose}: {}.", left.join(", ")) }
 }
 
-/// The request that a button made.
+/// The request that a button made, with the checks of a request to the API.
 ///
 /// # Errors
-/// `validation_failed` if it is none.
+/// `bad_request` if it is not JSON; `validation_failed`.
 pub fn request(value: &str) -> Result<ActionInput> {
-    serde_json::from_str(value)
-        .map_err(|_| Error::invalid("/action", "invalid_value", "This action cannot be read. Reload the page."))
+    from_text("The action", value)
 }
 
 /// Why an action changed nothing: what the rules said. None if it was done.

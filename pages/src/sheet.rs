@@ -39,6 +39,7 @@ pub struct Sheet {
     lists: Vec<(&'static str, Vec<String>)>,
     /// Where rolls are posted; none where nobody rolls.
     rolls: Option<String>,
+    rolls_attacks: bool,
 }
 
 /// An ability in its box.
@@ -95,7 +96,12 @@ impl Sheet {
     /// A character's sheet.
     #[must_use]
     pub fn of_character(row: &character::Model) -> Self {
-        let creature = sheet::of_character(row.clone());
+        Self::of_creature(row, &sheet::of_character(row.clone()))
+    }
+
+    /// A character's sheet, with what the rules know of it now.
+    #[must_use]
+    pub fn of_creature(row: &character::Model, creature: &Creature) -> Self {
         let mut counters: Vec<Counter> = creature
             .resources
             .iter()
@@ -111,12 +117,12 @@ impl Sheet {
             counters.push(Counter { name: "Death saves passed".to_owned(), left: saves.successes, of: 3 });
             counters.push(Counter { name: "Death saves failed".to_owned(), left: saves.failures, of: 3 });
         }
-        let mut sheet = Self::of(&creature, &row.inventory.0);
+        let mut sheet = Self::of(creature, &row.inventory.0);
         sheet.heading = "Sheet";
         sheet.kind = format!("Level {}, {}", row.level, row.size);
         sheet.proficiency = Some(signed(creature.proficiency_bonus()));
-        sheet.skills = skills(&creature);
-        sheet.casting = casting(&creature);
+        sheet.skills = skills(creature);
+        sheet.casting = casting(creature);
         sheet.counters = counters;
         sheet
     }
@@ -133,10 +139,10 @@ impl Sheet {
         Some(sheet)
     }
 
-    /// The sheet with buttons that roll, for its player.
+    /// The sheet with buttons that roll, for its player. In a fight attacks are the fight's.
     #[must_use]
-    pub fn rolling_at(self, path: String) -> Self {
-        Self { rolls: Some(path), ..self }
+    pub fn rolling_at(self, path: String, rolls_attacks: bool) -> Self {
+        Self { rolls: Some(path), rolls_attacks, ..self }
     }
 
     fn of(creature: &Creature, inventory: &[Value]) -> Self {
@@ -178,6 +184,7 @@ impl Sheet {
             casting: None,
             counters: Vec::new(),
             rolls: None,
+            rolls_attacks: false,
             states: states.chain(effects).chain(concentration).take(LISTED_MAX).collect(),
             lists,
         }

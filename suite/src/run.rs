@@ -160,8 +160,11 @@ impl First<'_> {
     /// Runs all tests, in one process if it lives that long.
     async fn pass(mut self) -> Result<(), String> {
         let mut selected = selected(self.request);
-        selected.extend(self.request.alone.iter().flat_map(|part| ["--skip".to_owned(), part.clone()]));
         let mut waiting = process::list(self.binary, &selected).await?;
+        if waiting.iter().any(|name| is_measured(self.request, name)) {
+            waiting.retain(|name| !is_measured(self.request, name));
+            selected = exactly(self.request, &waiting);
+        }
         while !waiting.is_empty() {
             let ended = process::run(self.binary, &selected, self.request.hang_after, &mut tell).await?;
             let before = waiting.len();

@@ -52,7 +52,7 @@ async fn the_game_master_acts_by_buttons() {
         assert_eq!(message, why[..1].to_uppercase() + &why[1..]);
     }
     owner.post(&act, &[("action", "{}")]).await.expect(422);
-    owner.post(&act, &[]).await.expect(422);
+    owner.post(&act, &[]).await.expect(400);
     owner.post("/admin/c/port-town/encounters/nonsense/act", &[("action", "{\"action\":\"dodge\"}")]).await.expect(404);
     world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "fled" })).await.expect(200);
     assert!(!owner.get(&path).await.expect(200).text.contains("name=\"action\""));

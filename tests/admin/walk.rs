@@ -115,7 +115,10 @@ pub async fn walk(server: &Server, look: Look, width: u32, stop: impl AsyncFn(&B
             stop(&browser, "game-master").await;
         }
         press(&browser, ".fight button", "End turn").await;
-        browser.sees("[role=status]", "turn is over").await;
+        let next = format!(
+            "const now = document.querySelector('.fight .whose')?.innerText; return Boolean(now) && now !== {whose:?}"
+        );
+        browser.until("the next turn", next).await;
     }
     player.sees(".fight h2", "round 2").await;
     player.sees(".whose", "It is your turn").await;

@@ -83,6 +83,8 @@ async fn a_fight_goes_on_without_a_script_and_within_the_rules() {
         (json!({ "action": "attack", "target_id": "lurker", "weapon": "Longsword" }), 422),
         (json!({ "action": "attack", "target_id": "nobody", "weapon": "Longsword" }), 422),
         (json!({ "action": "fly" }), 422),
+        (json!({ "action": "attack", "target_id": "orc", "weapon": "Long\u{0}sword" }), 422),
+        (json!(["dodge"]), 422),
         (json!(7), 422),
     ] {
         let answer = alice.send(act(&alice, action.clone())).await;
@@ -104,7 +106,7 @@ async fn a_fight_goes_on_without_a_script_and_within_the_rules() {
         .expect(200);
     assert!(told.text.contains("This is not possible: Alice has no weapon called"), "{}", told.text);
     let done = alice.send(act(&alice, json!({ "action": "attack", "target_id": "orc", "weapon": "Longsword" }))).await;
-    assert_eq!(done.expect(303).header("location"), "/play/port-town");
+    assert_eq!(done.expect(303).header("location"), "/play/port-town?view=fights");
     // The page of before has the button still.
     let late = alice.send(act(&alice, json!({ "action": "dodge" }))).await.expect(409);
     assert!(late.text.contains("no action left"), "{}", late.text);
@@ -142,6 +144,15 @@ async fn a_sheet_rolls_by_click() {
     browser.sees("#said article:last-child .dice", "Dexterity Check").await;
     assert_eq!(browser.count("#said article:last-child .die").await, 2, "{}", browser.text("#said").await);
     assert_eq!(browser.count("#said article:last-child .die.dropped").await, 1);
+    // What fails by itself needs no roll, and nobody learns of a difficulty.
+    world.patch("/characters/player_alice", json!({ "conditions": [{ "name": "stunned" }] })).await.expect(200);
+    browser.sees("#sheet", "stunned").await;
+    browser.click("#sheet button[value='save Strength']").await;
+    browser.sees("#said article:last-child", "Strength Saving Throw: it fails without a roll.").await;
+    // In a fight the sheet is that of the fight, and attacks are the fight's.
+    fight(&world).await;
+    browser.until("the fight", "return document.querySelector('#fights h2')").await;
+    browser.until("no attacks", "return !document.querySelector('#sheet button[value^=\"attack\"]')").await;
     // Dice by click, and dice among the words.
     browser.click(".dice-buttons button[value='1d12']").await;
     browser.sees("#said article:last-child .dice", "1d12").await;
@@ -163,11 +174,21 @@ async fn who_is_here_is_one_click_away() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     world.post("/npcs", json!({ "name": "Maya", "slug": "maya" })).await.expect(201);
+    world.post("/characters", json!({ "name": "Tom", "slug": "player_tom" })).await.expect(201);
     let Some(browser) = sit_down(&tenant, ALICE).await else { return };
     browser.click("#here a[data-to='maya']").await;
     assert_eq!(browser.value("#to").await, "maya");
     browser.click("#here a[data-whisper='player_mallory']").await;
     assert_eq!(browser.value("#text").await, "/w player_mallory ");
+    browser.write("#text", "/w player_mallory Meet me.").await;
+    browser.click("#here a[data-whisper='player_tom']").await;
+    assert_eq!(browser.value("#text").await, "/w player_tom Meet me.");
+    browser.click("#here a[data-to='maya']").await;
+    assert_eq!(
+        browser.value("#text").await,
+        "Meet me.",
+        "what was for Tom alone is not whispered to him when it is for Maya"
+    );
     // Who comes appears by itself, and whom one writes to stays chosen.
     world.post("/npcs", json!({ "name": "Old Tom", "slug": "tom" })).await.expect(201);
     browser.sees("#here", "Old Tom").await;

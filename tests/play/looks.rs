@@ -62,7 +62,11 @@ async fn a_phone_shows_one_thing_at_a_time() {
     browser.sees("label[for='view-sheet']", "41/100").await;
     assert_eq!(browser.js("return document.querySelector('[for=view-fights]').checkVisibility()").await, json!(false));
     let participants = json!([{ "id": "alice", "character_id": ALICE, "initiative": 12 }]);
-    world.post("/encounters", json!({ "name": "On the pier", "participants": participants })).await.expect(201);
+    let fight = json!({ "name": "On the pier", "participants": participants });
+    let id = world.post("/encounters", fight).await.expect(201).body["encounter_id"].as_str().unwrap().to_owned();
+    let hurt = json!({ "action": "damage", "target_id": "alice", "amount": 9 });
+    world.post(&format!("/encounters/{id}/actions"), hurt).await.expect(200);
+    browser.sees("label[for='view-sheet']", "32/100").await;
     browser.sees("#fights", "On the pier").await;
     for (view, seen) in [
         ("view-sheet", json!([false, false, true, false, false])),
@@ -75,4 +79,11 @@ async fn a_phone_shows_one_thing_at_a_time() {
     }
     browser.narrow(None).await;
     assert_eq!(browser.js(shown).await, json!([true, true, true, true, true]));
+    // Who was looking at the fight when it ended can talk again.
+    browser.narrow(Some(360)).await;
+    browser.click("label[for='view-fights']").await;
+    world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "fled" })).await.expect(200);
+    browser.until("the end", "return !document.querySelector('#fights h2')").await;
+    assert_eq!(browser.js(shown).await, json!([true, true, false, false, false]));
+    browser.narrow(None).await;
 }

@@ -53,18 +53,31 @@ where
                 true => Value::Object(serde_json::Map::default()),
                 false => parse(&request, &bytes, NUL)?,
             };
-            // serde would read an array as a struct, its items in the order of the fields. We accept members by name
-            // only.
-            if !value.is_object() && TypeId::of::<T>() != TypeId::of::<Value>() {
-                return Err(Error::invalid("", "invalid_value", "The body must be a JSON object."));
-            }
             // The limits of a merge patch are checked on the patched document, by the caller.
-            if TypeId::of::<T>() != TypeId::of::<Value>() {
-                bounds::check::<T>(&value)?;
-            }
-            Ok(Self { value: bounds::typed(value)?, idempotency })
+            let value = match TypeId::of::<T>() == TypeId::of::<Value>() {
+                true => bounds::typed(value)?,
+                false => checked(value)?,
+            };
+            Ok(Self { value, idempotency })
         })
     }
+}
+
+/// The input that a JSON text in a form contains, with the checks of a body.
+///
+/// # Errors
+/// `bad_request` if it is not JSON; `validation_failed` for a value that the schema does not allow.
+pub fn from_text<T: DeserializeOwned + ToSchema + 'static>(what: &str, text: &str) -> Result<T> {
+    checked(json::read(what, text)?)
+}
+
+fn checked<T: DeserializeOwned + ToSchema + 'static>(value: Value) -> Result<T> {
+    // serde would read an array as a struct, its items in the order of the fields. We accept members by name only.
+    if !value.is_object() {
+        return Err(Error::invalid("", "invalid_value", "The body must be a JSON object."));
+    }
+    bounds::check::<T>(&value)?;
+    bounds::typed(value)
 }
 
 /// Reads a body of at most `bytes_max` bytes.

@@ -3,13 +3,14 @@
 use actix_web::HttpResponse;
 use askama::Template;
 use serde_json::Value;
+use uuid::Uuid;
 
 use super::{Frame, InCampaign, Tab, list::ListPage, words};
 use crate::{
     fight::{self, Fight},
     render_blocks,
 };
-use base::error::{Code, Result};
+use base::error::{Code, Error, Result};
 use db::tenancy;
 use edge::http::{
     paging::Page,
@@ -115,18 +116,34 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
 /// `not_found`; `validation_failed` for what is no request.
 pub async fn act(at: InCampaign) -> Result<HttpResponse> {
     let input = fight::request(at.form.text("action"))?;
-    let (campaign, id) = (Ref::Id(at.campaign.id.0), at.path("x"));
+    let campaign = Ref::Id(at.campaign.id.0);
+    let id = Uuid::try_parse(at.path("x")).map_err(|_| Error::not_found("encounter"))?.to_string();
     let work = tenancy::write(&at.app.pool, at.caller.actor(), async |tx| {
-        service::act_for(tx, &at.caller, (&campaign, id), &input).await
+        service::act_for(tx, &at.caller, (&campaign, &id), &input).await
     });
     let message = match work.await {
         Ok(told) => fight::why_nothing(&told)
             .or_else(|| told["told"].as_str().map(str::to_owned))
             .filter(|message| !message.is_empty())
             .unwrap_or_else(|| "Done.".to_owned()),
-        Err(error) if error.code == Code::NotFound || error.code == Code::Internal => return Err(error),
         // The fight has gone on meanwhile: the page shows how it stands.
-        Err(error) => error.errors.first().map_or_else(|| error.detail.to_string(), |field| field.message.clone()),
+        Err(error) if is_late(error.code) => {
+            error.errors.first().map_or_else(|| error.detail.to_string(), |field| field.message.clone())
+        }
+        Err(error) => return Err(error),
     };
     Ok(at.redirect(&at.url(&format!("encounters/{id}")), &message))
+}
+
+/// Whether an action was refused because the fight is no longer as the page showed it.
+const fn is_late(code: Code) -> bool {
+    matches!(
+        code,
+        Code::NotYourTurn
+            | Code::NoActionLeft
+            | Code::NotDying
+            | Code::EncounterAlreadyEnded
+            | Code::Conflict
+            | Code::ValidationFailed
+    )
 }

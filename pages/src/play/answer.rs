@@ -44,7 +44,12 @@ pub(super) fn empty_or_redirect(request: &HttpRequest, link: &str) -> HttpRespon
     if is_htmx(request) {
         return html(StatusCode::OK, String::new());
     }
-    HttpResponse::SeeOther().insert_header(("location", format!("/play/{link}"))).finish()
+    see(&format!("/play/{link}"))
+}
+
+/// Leads to another address.
+pub(super) fn see(path: &str) -> HttpResponse {
+    HttpResponse::SeeOther().insert_header(("location", path)).finish()
 }
 
 /// A form, or the reason why it cannot be read.

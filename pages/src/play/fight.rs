@@ -1,14 +1,14 @@
 //! What a player does in a fight by a button. The buttons are requests to the encounter, as clients of the API make them.
 
-use actix_web::{HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, post, web};
 use ai::state::Ai;
 use base::error::Result;
 use db::tenancy;
-use edge::http::{forms::from_our_page, resource::Ref};
+use edge::http::{forms::from_our_page, reply::html, resource::Ref};
 use serde::Deserialize;
 
 use super::{
-    answer::{Filled, empty_or_redirect, filled, page_or_alert, told_alone},
+    answer::{Filled, filled, is_htmx, page_or_alert, see, told_alone},
     table::Seat,
     visit::Visitor,
 };
@@ -52,6 +52,7 @@ async fn acted(
     .await?;
     match why_nothing(&told) {
         Some(why) => told_alone(http, link, &why),
-        None => Ok(empty_or_redirect(http, link)),
+        None if is_htmx(http) => Ok(html(StatusCode::OK, String::new())),
+        None => Ok(see(&format!("/play/{link}?view=fights"))),
     }
 }

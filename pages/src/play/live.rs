@@ -178,8 +178,8 @@ impl Onlooker {
         for gone in changed("message", Some("delete")) {
             pieces.push(("message", format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>")));
         }
-        if changed("character", None).contains(&seat.player) {
-            let (sheet, vitals) = sheet_and_vitals(&seat.character().await?, &self.link)?;
+        if changed("character", None).contains(&seat.player) || !changed("encounter", None).is_empty() {
+            let (sheet, vitals) = sheet_and_vitals(seat, &seat.character().await?, &self.link).await?;
             pieces.extend([("sheet", sheet), ("vitals", vitals)]);
         }
         if !changed("encounter", None).is_empty() {

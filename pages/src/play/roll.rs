@@ -13,8 +13,8 @@ use entity::{
 use rules::{
     dice::{Dice, Meaning},
     resolve::{
-        AbilityCheckArgs, Circumstances, Outcome, RuleError, SavingThrowArgs, SkillCheckArgs, resolve_ability_check,
-        resolve_saving_throw, resolve_skill_check, sheet_attacks,
+        AbilityCheckArgs, Automatic, Circumstances, Outcome, RuleError, SavingThrowArgs, SkillCheckArgs,
+        resolve_ability_check, resolve_saving_throw, resolve_skill_check, sheet_attacks,
     },
     sheet::Creature,
 };
@@ -28,7 +28,6 @@ use world::{
         sheet as variables,
     },
     messages::service::{self as messages, NewMessage, RollFacts},
-    rules::sheet,
 };
 
 use super::{
@@ -150,13 +149,16 @@ pub async fn check(
 
 /// Rolls to hit, or the damage, with an attack of the sheet.
 async fn attacked(app: &Ai, visitor: &Visitor, link: &str, damages: bool, name: &str) -> Result<()> {
-    let who = Seat::take(app, visitor, link).await?.character().await?;
-    let attacks = sheet_attacks(&sheet::of_character(who));
+    let seat = Seat::take(app, visitor, link).await?;
+    let (creature, _) = seat.creature(&seat.character().await?).await?;
+    drop(seat);
+    let attacks = sheet_attacks(&creature);
     let attack = attacks.into_iter().find(|attack| attack.name == name && attack.problem.is_none());
     let attack =
         attack.ok_or_else(|| Error::invalid("/of", "invalid_value", "There is no such attack on the sheet."))?;
     if damages {
-        let flavor = format!("{}, {} damage", attack.name, attack.damage_type).replace(",  damage", ", damage");
+        let kind = format!("{} damage", attack.damage_type);
+        let flavor = format!("{}, {}", attack.name, kind.trim());
         return rolled(app, visitor, link, &attack.damage, &flavor).await;
     }
     rolled(app, visitor, link, &format!("1d20{:+}", attack.bonus), &format!("{}, to hit", attack.name)).await
@@ -166,12 +168,20 @@ async fn attacked(app: &Ai, visitor: &Visitor, link: &str, damages: bool, name: 
 async fn checked(app: &Ai, visitor: &Visitor, link: &str, kind: &str, name: &str) -> Result<()> {
     let seat = Seat::take(app, visitor, link).await?;
     let who = seat.character().await?;
-    let creature = sheet::of_character(who.clone());
+    let (creature, _) = seat.creature(&who).await?;
     let (caller, campaign) = seat.leave();
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         app.limits.check_rows(tx, &caller, "message").await?;
         let resolved = |dice: &mut dyn Dice| Ok(resolve(&creature, kind, name, dice)?);
         let (outcome, _) = dice::roll(tx, campaign, &Wish::default(), resolved).await?;
+        if let Some(automatic) = outcome.automatic.filter(|_| outcome.die_result == 0) {
+            let does = if automatic == Automatic::Success { "succeeds" } else { "fails" };
+            let content = format!("{}: it {does} without a roll.", outcome.check_type);
+            let message =
+                NewMessage { player_id: Some(who.id.0), ..NewMessage::chat(Author::Player, &who.name, content) };
+            messages::insert(tx, campaign, std::slice::from_ref(&message)).await?;
+            return messages::report_table(tx, campaign, std::iter::once(&message)).await;
+        }
         if outcome.die_result == 0 {
             return Err(Error::invalid("/of", "invalid_value", format!("Nothing is rolled: {}.", outcome.notes)));
         }
@@ -200,6 +210,10 @@ fn resolve(
             let args = SavingThrowArgs { ability: name, dc, ..SavingThrowArgs::default() };
             resolve_saving_throw(creature, &args, &plain, dice)
         }
-        _ => resolve_ability_check(creature, &AbilityCheckArgs { ability: name, dc }, &plain, dice),
+        "ability" => resolve_ability_check(creature, &AbilityCheckArgs { ability: name, dc }, &plain, dice),
+        _ => Err(RuleError::Argument {
+            argument: "of",
+            message: "the sheet rolls abilities, skills, saves, attacks and damage".to_owned(),
+        }),
     }
 }

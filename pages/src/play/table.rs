@@ -25,11 +25,14 @@ use edge::{
     caller::Caller,
     http::resource::{self, Ref, campaign_id},
 };
+use rules::sheet::Creature;
 use world::{
     campaigns::Campaigns,
+    encounters::stand::Stand,
     journal,
     messages::service::{VisibleMessage, Which, visible_messages},
     playing::Reader,
+    rules::sheet,
     table::{self, Person},
 };
 
@@ -82,6 +85,20 @@ impl Seat {
         table::character(&self.tx, self.player).await
     }
 
+    /// The player's character as the rules see it now, and whether that is in a fight: a fight changes the character only when it
+    /// is committed. One statement, and another one in a fight.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn creature(&self, who: &character::Model) -> Result<(Creature, bool)> {
+        let stand = Stand::of(&self.tx, self.campaign, self.player).await?;
+        let own = stand.as_ref().and_then(|stand| stand.fight.now.participant(stand.own()));
+        Ok(match own {
+            Some(own) => ((*own.creature).clone(), true),
+            None => (sheet::of_character(who.clone()), false),
+        })
+    }
+
     /// The current fights, newest first.
     ///
     /// # Errors
@@ -111,6 +128,8 @@ struct Page<'a> {
     plans: bool,
     /// What the composer begins with.
     text: String,
+    /// Whether a phone begins with the fights.
+    fights_first: bool,
 }
 
 /// The recipients that the player may write to.
@@ -229,19 +248,22 @@ struct SheetView<'a> {
 /// The hit points of the player's character.
 #[derive(Template)]
 #[template(path = "play/vitals.html")]
-struct Vitals<'a> {
-    who: &'a character::Model,
+struct Vitals {
+    hp: i32,
+    max_hp: i32,
 }
 
-/// The sheet and the hit points of the player's character, as pieces of the page.
+/// The sheet and the hit points of the player's character, as pieces of the page. At most two statements.
 ///
 /// # Errors
-/// `internal` if they cannot be rendered.
-pub fn sheet_and_vitals(who: &character::Model, link: &str) -> Result<(String, String)> {
-    let sheet = Sheet::of_character(who).rolling_at(format!("/play/{link}/check"));
+/// Database errors.
+pub async fn sheet_and_vitals(seat: &Seat, who: &character::Model, link: &str) -> Result<(String, String)> {
+    let (creature, fights) = seat.creature(who).await?;
+    let (hp, max_hp) = (creature.hp, creature.max_hp_now());
+    let sheet = Sheet::of_creature(who, &creature).rolling_at(format!("/play/{link}/check"), !fights);
     let shown = SheetView { who, emblem: Emblem::of(&who.name), sheet };
     let rendered = |html: askama::Result<String>| html.map_err(Error::internal);
-    Ok((rendered(shown.render())?, rendered(Vitals { who }.render())?))
+    Ok((rendered(shown.render())?, rendered(Vitals { hp, max_hp }.render())?))
 }
 
 /// Current fights.
@@ -253,12 +275,14 @@ pub struct Fights {
     token: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Wished {
     /// The slug of an NPC to write to.
     to: Option<String>,
     /// The slug of a character to whisper to.
     whisper: Option<String>,
+    /// Which view a phone begins with: `fights`, or else the talk.
+    view: Option<String>,
 }
 
 /// The table, or the form to join it for people without a visit.
@@ -267,9 +291,10 @@ pub async fn page(
     app: web::Data<Ai>,
     request: HttpRequest,
     path: web::Path<String>,
-    wished: web::Query<Wished>,
+    wished: std::result::Result<web::Query<Wished>, actix_web::Error>,
 ) -> HttpResponse {
     use actix_web::FromRequest as _;
+    let wished = wished.map(web::Query::into_inner).unwrap_or_default();
     let page = match Visitor::extract(&request).await {
         Ok(visitor) => sat_down(&app, &visitor, &path, &wished).await,
         Err(error) => Err(error),
@@ -297,7 +322,7 @@ async fn sat_down(app: &Ai, visitor: &Visitor, link: &str, wished: &Wished) -> R
         );
     }
     let campaign = resource::find::<Campaigns>(&seat.tx, &seat.caller, None, &Ref::Id(seat.campaign)).await?;
-    let (sheet, vitals) = sheet_and_vitals(&who, link)?;
+    let (sheet, vitals) = sheet_and_vitals(&seat, &who, link).await?;
     let Around { people, here, plans } = around(app, &seat, link, wished.to.as_deref()).await?;
     let shown = Page {
         link,
@@ -312,6 +337,7 @@ async fn sat_down(app: &Ai, visitor: &Visitor, link: &str, wished: &Wished) -> R
         people,
         here,
         plans,
+        fights_first: wished.view.as_deref() == Some("fights"),
         text: wished.whisper.as_ref().map(|slug| format!("/w {slug} ")).unwrap_or_default(),
     };
     rendered(&shown)
@@ -326,6 +352,7 @@ pub async fn around(app: &Ai, seat: &Seat, link: &str, chosen: Option<&str>) -> 
     let mut players = table::characters(&seat.tx, seat.campaign).await?;
     players.retain(|person| person.id != seat.player);
     let plans = planner::request::is_on(app, &seat.caller).is_ok();
+    let chosen = chosen.filter(|slug| company.npcs.iter().any(|person| person.slug == *slug));
     let people = People { people: &company.npcs, plans, fights: company.fights, chosen };
     let here = Here { link, people: &company.npcs, players: &players };
     Ok(Around {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Action, ActionKind, Encounter, Participant, Refusal, Status};
+use super::{Action, ActionKind, Cost, Encounter, Participant, Refusal, Status};
 use crate::{
     dice::{Dice, OutOfDice},
     resolve::{Aim, aim_of, sheet_attacks},
@@ -10,11 +10,10 @@ use crate::{
     srd::same,
 };
 
-/// The most weapons, spells and targets that are tried, and the most tries in all.
+/// The most weapons, spells and targets that are tried: fewer than 310 tries in all.
 const WEAPONS_MAX: usize = 8;
 const SPELLS_MAX: usize = 12;
 const TARGETS_MAX: usize = 12;
-const TRIES_MAX: usize = 120;
 
 /// An action that the rules would accept now. As JSON it is a request to the encounter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,11 +31,14 @@ pub struct Choice {
     /// The spell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spell_name: Option<String>,
+    /// What it costs, if it is a reaction outside of the own turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 impl Choice {
     fn new(action: ActionKind, actor: &Participant) -> Self {
-        Self { action, participant_id: actor.id.clone(), target_id: None, weapon: None, spell_name: None }
+        Self { action, participant_id: actor.id.clone(), target_id: None, weapon: None, spell_name: None, cost: None }
     }
 
     fn on(self, target: &Participant) -> Self {
@@ -51,6 +53,7 @@ impl Choice {
         action.target_id.clone_from(&self.target_id);
         action.attack.weapon.clone_from(&self.weapon);
         action.attack.spell_name.clone_from(&self.spell_name);
+        action.cost = self.cost;
         action
     }
 }
@@ -67,18 +70,15 @@ impl Dice for Untold {
 /// Tries choices on a fight and keeps those that the rules accept.
 struct Tries<'a> {
     fight: &'a Encounter,
-    left: usize,
     accepted: Vec<Choice>,
 }
 
 impl Tries<'_> {
     /// Tries a choice. False if a choice like it cannot be accepted for any other target.
     fn offer(&mut self, choice: Choice) -> bool {
-        let Some(left) = self.left.checked_sub(1) else { return false };
-        self.left = left;
         match self.fight.act(&choice.request(), &mut Untold) {
             Ok(decision) if !decision.events.is_empty() => self.accepted.push(choice),
-            Err(Refusal::NoActionLeft { .. }) => return false,
+            Err(Refusal::NoActionLeft { .. } | Refusal::NotYourTurn { .. }) => return false,
             _ => {}
         }
         true
@@ -95,7 +95,8 @@ impl Tries<'_> {
 
 impl Encounter {
     /// The usual actions that a participant can do now: attacks, spells, and the actions of SRD 5.1, "Actions in Combat",
-    /// that need no further words. Each is tried, so that this module does not repeat what the rules decide.
+    /// that need no further words. Outside of the own turn only reactions. Each is tried, so that this module does not repeat
+    /// what the rules decide.
     ///
     /// Only participants that `knows` accepts are targets. Foes are offered while they stand, friends also when they are down.
     #[must_use]
@@ -105,17 +106,21 @@ impl Encounter {
         };
         let all = self.turn_order();
         let known = || all.iter().copied().filter(|p| p.life() != Life::Dead && knows(p));
-        let foes: Vec<&Participant> =
-            known().filter(|p| p.is_enemy != actor.is_enemy && p.life() == Life::Alive).collect();
+        let in_turn = self.current().is_some_and(|current| current.id == actor.id);
+        let provoked = |foe: &Participant| self.provoked().iter().any(|p| p.by == actor.id && p.target == foe.id);
+        let foes: Vec<&Participant> = known()
+            .filter(|p| p.is_enemy != actor.is_enemy && p.life() == Life::Alive)
+            .filter(|p| in_turn || actor.economy.readied || provoked(p))
+            .collect();
         let friends: Vec<&Participant> = known().filter(|p| p.is_enemy == actor.is_enemy).collect();
         let others: Vec<&Participant> =
             friends.iter().copied().filter(|p| p.id != actor.id && p.life() == Life::Alive).collect();
         let hurt: Vec<&Participant> =
             friends.iter().copied().filter(|p| p.creature.hp < p.creature.max_hp_now()).collect();
-        let mut tries = Tries { fight: self, left: TRIES_MAX, accepted: Vec::new() };
-        let plain = |kind| Choice::new(kind, actor);
-        if self.current().is_some_and(|current| current.id == actor.id) {
-            // First, so that many targets do not crowd it out.
+        let mut tries = Tries { fight: self, accepted: Vec::new() };
+        let cost = (!in_turn).then_some(Cost::Reaction);
+        let plain = |kind| Choice { cost, ..Choice::new(kind, actor) };
+        if in_turn {
             tries.offer(plain(ActionKind::AdvanceTurn));
             for kind in [
                 ActionKind::DeathSave,
@@ -129,18 +134,24 @@ impl Encounter {
                 tries.offer(plain(kind));
             }
         }
-        for weapon in weapons(actor) {
+        // An opportunity attack is one in melee (SRD 5.1, "Opportunity Attacks").
+        let is_free = in_turn || actor.economy.readied;
+        for weapon in weapons(actor, is_free) {
             tries.offer_for_each(&Choice { weapon: Some(weapon), ..plain(ActionKind::Attack) }, &foes);
         }
         for spell in actor.creature.spells.iter().take(SPELLS_MAX) {
             let choice = Choice { spell_name: Some(spell.name().to_owned()), ..plain(ActionKind::CastSpell) };
             match aim_of(&actor.creature, spell.name()) {
+                Some(Aim::Foes) if !is_free => {}
                 Some(Aim::Foes) => tries.offer_for_each(&choice, &foes),
                 Some(Aim::Hurt) => tries.offer_for_each(&choice, &hurt),
                 Some(Aim::Friends) => tries.offer_for_each(&choice, &friends),
                 Some(Aim::Caster) => tries.offer_for_each(&choice, &[actor]),
                 None => {}
             }
+        }
+        if !in_turn {
+            return tries.accepted;
         }
         tries.offer_for_each(&plain(ActionKind::Help), &others);
         tries.offer_for_each(&plain(ActionKind::Grapple), &foes);
@@ -152,11 +163,14 @@ impl Encounter {
     }
 }
 
-/// The names of the attacks on the sheet, each once; an unarmed strike if there is none.
-fn weapons(actor: &Participant) -> Vec<String> {
+/// The names of the attacks on the sheet, each once; an unarmed strike if there is none. Without `ranged`, only those in melee.
+fn weapons(actor: &Participant, ranged: bool) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for attack in sheet_attacks(&actor.creature) {
-        if attack.problem.is_none() && !names.iter().any(|name| same(name, &attack.name)) {
+        if attack.problem.is_none()
+            && (ranged || attack.reach_ft > 0)
+            && !names.iter().any(|name| same(name, &attack.name))
+        {
             names.push(attack.name);
         }
     }

@@ -1,7 +1,7 @@
 //! What is offered to somebody in a fight.
 
 use rules::{
-    encounter::{ActionKind, Choice, Encounter},
+    encounter::{ActionKind, Choice, Cost, Encounter},
     sheet::{Creature, KnownSpell, SpellSlot, Weapon},
 };
 
@@ -65,6 +65,11 @@ fn what_one_can_do_in_ones_turn() {
             "shove wolf",
         ]
     );
+    for choice in choices(&fight, "cleric") {
+        // Whatever the dice show.
+        let decision = fight.act(&choice.request(), &mut Endless(7)).expect("what was offered");
+        assert!(!decision.events.is_empty(), "{choice:?}");
+    }
     assert_eq!(told(&fight, "orc"), [] as [&str; 0], "it is not its turn");
     assert_eq!(told(&fight, "nobody"), [] as [&str; 0]);
     play(&mut fight, &action(ActionKind::Dodge, |_| {}), &[]);
@@ -106,6 +111,27 @@ fn many_targets_are_offered_within_limits() {
     let foes = (0..40).map(|n| enemy(&format!("orc{n}"), 1));
     let fight = begun(std::iter::once(character("cleric", 20, cleric())).chain(foes).collect());
     let offered = choices(&fight, "cleric");
-    assert!(offered.len() <= 120 && offered[0].action == ActionKind::AdvanceTurn, "{}", offered.len());
+    assert!(offered.len() <= 310 && offered[0].action == ActionKind::AdvanceTurn, "{}", offered.len());
     assert_eq!(offered.iter().filter(|c| c.weapon.as_deref() == Some("Mace")).count(), 12);
+    assert_eq!(offered.iter().filter(|c| c.action == ActionKind::Shove).count(), 12, "nothing crowds out the rest");
+}
+
+#[test]
+fn outside_of_ones_turn_there_are_only_reactions() {
+    let mut fight = begun(vec![
+        placed(character("cleric", 20, cleric()), 1, 1),
+        placed(enemy("orc", 10), 2, 1),
+        placed(enemy("wolf", 9), 2, 2),
+    ]);
+    advance(&mut fight);
+    assert_eq!(told(&fight, "cleric"), ["cast_spell cleric Shield"]);
+    play(&mut fight, &action(ActionKind::Move, |a| a.position = Some(at(5, 1))), &[]);
+    assert_eq!(told(&fight, "cleric"), ["attack orc Mace", "cast_spell cleric Shield"], "the orc has left its reach");
+    let choice = choices(&fight, "cleric").swap_remove(0);
+    assert_eq!(choice.cost, Some(Cost::Reaction));
+    // Too late it is refused, and not done with the action.
+    for _ in 0..2 {
+        advance(&mut fight);
+    }
+    assert!(fight.act(&choice.request(), &mut Endless(1)).is_err());
 }

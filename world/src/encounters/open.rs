@@ -30,7 +30,6 @@ pub struct OpenFight {
 
 /// A participant that the reader acts for.
 pub struct FightActor {
-    pub participant: String,
     pub in_turn: bool,
     pub has_action: bool,
     pub has_bonus_action: bool,
@@ -50,7 +49,6 @@ impl FightActor {
         let known_to = own.as_ref().map(|_| actor.id.as_str());
         let economy = &actor.economy;
         Some(Self {
-            participant: actor.id.clone(),
             in_turn: current.is_some_and(|current| current.id == actor.id),
             has_action: !economy.action || economy.attacks_left > 0,
             has_bonus_action: !economy.bonus_action,
