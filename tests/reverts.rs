@@ -5,7 +5,7 @@ use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use crate::support::{Answer, Prepared, Server, World, operator, until};
+use crate::support::{Answer, Prepared, SWEEPS, Server, World, operator, until};
 
 /// NPCs that answer to the town's council, beside the innkeeper.
 const GUARDS: i64 = 500;
@@ -161,7 +161,7 @@ async fn a_crash_between_steps_is_gone_on_with() {
     let mut db = PgConnection::connect(&prepared.db.url).await.unwrap();
     guards(&mut db).await;
     let before = memories(&mut db).await;
-    let quick = [("RUST_LOG", "error"), ("LLM_RETRIES", "0")];
+    let quick = [&SWEEPS[..], &[("LLM_RETRIES", "0")]].concat();
     let mut child = prepared.start_with(&model, &quick).await;
     model.set_script(Script::replies([broadcasts(32), Reply::status(500)]));
     let body = json!({ "player_id": "player_alice", "action": "I help." });
@@ -327,6 +327,9 @@ async fn no_tenant_waits_for_all_of_anothers() {
     acme.world().await;
     rival.world().await;
     let mut db = server.owner().await;
+    // Of a database that was only just started, nobody says that servers are gone.
+    let is_up = "SELECT pg_postmaster_start_time() < now() - interval '11 seconds'";
+    until("the database to be up", async || sqlx::query_scalar(is_up).fetch_one(&mut db).await.unwrap()).await;
     // Not to be swept before they are looked at: their time to be tried is over in one transaction alone.
     let mut tx = db.begin().await.unwrap();
     sqlx::query(
