@@ -17,6 +17,12 @@ impl Binary {
     pub(crate) fn of(path: PathBuf) -> Self {
         Self { path, folder: PathBuf::from(".") }
     }
+
+    /// The name of its test target: that of the file, without the hash that cargo adds.
+    pub(crate) fn name(&self) -> String {
+        let file = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        file.rsplit_once('-').map_or(&*file, |(name, _)| name).to_owned()
+    }
 }
 
 /// A line of cargo's output, as far as it matters here

@@ -2,15 +2,18 @@
 //!
 //! Every test of a binary runs in one process, because tests share what is expensive to make. A test that fails runs again
 //! alone, up to two times: if it then passes, it is flaky, and the run succeeds. A test that hangs is ended and named. If a
-//! process dies, the tests that it had not run are run.
+//! process dies, the tests that it had not run are run. On a machine with nothing else to do, a test that takes too long fails
+//! the run as well (`speed.rs`).
 //!
 //! It must never succeed without having run a test. To learn what tests do, it reads the JSON that libtest prints, which
 //! Rust still calls unstable: `process.rs` is the only place that knows it.
 
 mod binaries;
+mod machine;
 mod process;
 mod report;
 mod run;
+mod speed;
 
 use std::{
     path::PathBuf,
@@ -19,6 +22,8 @@ use std::{
 };
 
 use clap::Parser;
+
+use crate::{machine::Machine, speed::Limits};
 
 /// Runs test binaries. Tests that fail run again alone, up to two times.
 #[derive(Debug, Parser)]
@@ -41,6 +46,18 @@ struct Options {
     /// Runs the tests whose names contain this alone, after the others, because they measure. May be repeated.
     #[arg(long, value_name = "NAME")]
     alone: Vec<String>,
+    /// Fails if a test takes longer than this, in seconds, on a quiet machine.
+    #[arg(long, value_name = "SECONDS")]
+    slowest_max: Option<f64>,
+    /// Warns if the whole run takes longer than this, in seconds, on a quiet machine.
+    #[arg(long, value_name = "SECONDS")]
+    whole_max: Option<f64>,
+    /// A machine is quiet if other programs used less than this share of its processors.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1)]
+    others_max: f64,
+    /// The process whose descendants belong to this run; by default this one.
+    #[arg(long, value_name = "PID")]
+    root: Option<u32>,
     /// Runs only the tests whose names contain one of these.
     filters: Vec<String>,
     /// Options for the test binaries, such as `--ignored`.
@@ -75,8 +92,14 @@ async fn run_all(options: Options) -> Result<ExitCode, String> {
         reruns_max: options.reruns_max,
     };
     let begun = Instant::now();
-    let results = run::run(&request).await?;
-    report::write_outputs(&results, &options.keep)?;
-    print!("{}", report::summary(&results, begun.elapsed(), &options.keep));
-    Ok(if report::is_success(&results) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let machine = Machine::watch(options.root.unwrap_or_else(std::process::id));
+    let outcome = run::run(&request).await?;
+    let whole = begun.elapsed();
+    let limits = Limits { slowest: options.slowest_max, whole: options.whole_max, others: options.others_max };
+    let speed = speed::judge(&outcome.results, whole, machine.others().await, &limits);
+    report::write_outputs(&outcome.results, &options.keep)?;
+    report::write_times(&outcome, whole, &options.keep)?;
+    print!("{}", report::summary(&outcome, whole, &speed, &options.keep));
+    let is_success = report::is_success(&outcome.results) && !speed.is_too_slow();
+    Ok(if is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

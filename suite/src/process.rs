@@ -25,6 +25,9 @@ const ERROR_LINES_MAX: usize = 100;
 /// How long the last lines of a process that has ended may take to arrive. Its children may hold the pipe open for ever.
 const LAST_LINES: Duration = Duration::from_secs(2);
 
+/// The order of the tests: always the same one, for the same tests.
+const SHUFFLE_SEED: u64 = 1;
+
 /// What became of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Verdict {
@@ -109,6 +112,8 @@ pub(crate) async fn run(
     let mut child = Command::new(&binary.path)
         .current_dir(&binary.folder)
         .args(["--format=json", "-Zunstable-options", "--report-time"])
+        // By name, all that need a browser would run side by side, and so would all that wait.
+        .arg(format!("--shuffle-seed={SHUFFLE_SEED}"))
         .args(arguments)
         .env("CARGO_MANIFEST_DIR", &binary.folder)
         .env("RUSTC_BOOTSTRAP", "1")

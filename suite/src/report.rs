@@ -1,8 +1,11 @@
-//! What a run says in the end: the slowest tests, the flaky ones, the failed ones, and the counts.
+//! What a run says in the end: where the time went, the flaky tests, the failed ones, and the counts.
 
 use std::{fmt::Write, path::Path, time::Duration};
 
-use crate::run::{Status, TestResult};
+use crate::{
+    run::{Outcome, Status, TestResult},
+    speed::Speed,
+};
 
 const SLOWEST: usize = 20;
 /// How much of each failed test's output the summary shows. The file has all of it.
@@ -62,21 +65,55 @@ fn file_name(test: &str) -> String {
     format!("{}.txt", test.replace("::", "."))
 }
 
-/// The summary of a run. Its last line is `N passed, N failed, N skipped`.
-pub(crate) fn summary(results: &[TestResult], took: Duration, folder: &Path) -> String {
+/// Writes to `times` in `folder` how long each test binary and each test took, the slowest first.
+///
+/// # Errors
+/// A sentence, if the file cannot be written.
+pub(crate) fn write_times(outcome: &Outcome, whole: Duration, folder: &Path) -> Result<(), String> {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = write_summary(&mut text, results, took, folder);
+    let _ = tell_parts(&mut text, outcome, whole).and_then(|()| tell_slowest(&mut text, &outcome.results, usize::MAX));
+    let file = folder.join("times");
+    std::fs::write(&file, text.trim_start()).map_err(|error| format!("cannot write {}: {error}", file.display()))
+}
+
+/// The summary of a run. Its last line is `N passed, N failed, N skipped`.
+pub(crate) fn summary(outcome: &Outcome, whole: Duration, speed: &Speed, folder: &Path) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = write_summary(&mut text, outcome, whole, speed, folder);
     text
 }
 
-fn write_summary(text: &mut String, results: &[TestResult], took: Duration, folder: &Path) -> std::fmt::Result {
-    let mut slowest: Vec<&TestResult> = results.iter().filter(|result| result.seconds > 0.0).collect();
+fn tell_parts(text: &mut String, outcome: &Outcome, whole: Duration) -> std::fmt::Result {
+    writeln!(text, "\ntime of each test binary:")?;
+    for part in &outcome.parts {
+        let s = if part.tests == 1 { "" } else { "s" };
+        writeln!(text, "{:8.1} s  {}: {} test{s}", part.took.as_secs_f64(), part.name, part.tests)?;
+    }
+    writeln!(text, "{:8.1} s  all of it", whole.as_secs_f64())
+}
+
+fn tell_slowest(text: &mut String, results: &[TestResult], most: usize) -> std::fmt::Result {
+    let mut slowest: Vec<&TestResult> = results.iter().filter(|result| result.status != Status::Skipped).collect();
     slowest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     writeln!(text, "\nslowest tests:")?;
-    for result in slowest.iter().take(SLOWEST) {
+    for result in slowest.iter().take(most) {
         writeln!(text, "{:8.1} s  {}", result.seconds, result.name)?;
     }
+    Ok(())
+}
+
+fn write_summary(
+    text: &mut String,
+    outcome: &Outcome,
+    whole: Duration,
+    speed: &Speed,
+    folder: &Path,
+) -> std::fmt::Result {
+    let results = &outcome.results;
+    tell_slowest(text, results, SLOWEST)?;
+    tell_parts(text, outcome, whole)?;
     writeln!(text)?;
     for result in results {
         if let Status::Flaky(_) = result.status {
@@ -103,7 +140,7 @@ fn write_summary(text: &mut String, results: &[TestResult], took: Duration, fold
     if counts.passed + counts.failed == 0 {
         writeln!(text, "no test ran")?;
     }
-    writeln!(text, "\nall of it took {} s\n", took.as_secs())?;
+    writeln!(text, "{speed}")?;
     writeln!(text, "{} passed, {} failed, {} skipped", counts.passed, counts.failed, counts.skipped)
 }
 

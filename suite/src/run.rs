@@ -1,6 +1,6 @@
 //! The order of things: every test once, those that measure by themselves at the end, then those that failed again, alone.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::{
     binaries::Binary,
@@ -42,33 +42,68 @@ pub(crate) struct TestResult {
     binary: usize,
     pub name: String,
     pub status: Status,
-    /// How long it ran when it ran with the others.
+    /// How long it ran the first time.
     pub seconds: f64,
+}
+
+/// A part of the run, for the table of times.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// Such as `it` or `it, alone`.
+    pub name: String,
+    pub tests: usize,
+    pub took: Duration,
+}
+
+/// What became of every test, and where the time went.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub results: Vec<TestResult>,
+    pub parts: Vec<Part>,
 }
 
 /// Runs everything.
 ///
 /// # Errors
 /// A sentence, if a binary cannot be run at all or somebody interrupts the run.
-pub(crate) async fn run(request: &Request) -> Result<Vec<TestResult>, String> {
-    let mut results = Vec::new();
+pub(crate) async fn run(request: &Request) -> Result<Outcome, String> {
+    let mut outcome = Outcome::default();
     for (index, binary) in request.binaries.iter().enumerate() {
-        let first = First { request, binary, index, results: &mut results };
+        let (begun, before) = (Instant::now(), outcome.results.len());
+        let first = First { request, binary, index, results: &mut outcome.results };
         first.pass().await?;
+        outcome.note(binary.name(), before, begun);
     }
-    measure(request, &mut results).await?;
-    rerun(request, &mut results).await?;
-    Ok(results)
+    for (index, binary) in request.binaries.iter().enumerate() {
+        let (begun, before) = (Instant::now(), outcome.results.len());
+        measure(request, binary, index, &mut outcome.results).await?;
+        outcome.note(format!("{}, alone", binary.name()), before, begun);
+    }
+    let begun = Instant::now();
+    let tests = rerun(request, &mut outcome.results).await?;
+    outcome.parts.push(Part { name: "run again".to_owned(), tests, took: begun.elapsed() });
+    outcome.parts.retain(|part| part.tests > 0);
+    Ok(outcome)
 }
 
-/// Runs the tests that must have the machine to themselves, because they measure.
-async fn measure(request: &Request, results: &mut Vec<TestResult>) -> Result<(), String> {
-    for (index, binary) in request.binaries.iter().enumerate() {
-        for name in process::list(binary, &selected(request)).await? {
-            if is_measured(request, &name) {
-                let finished = alone(request, binary, &name).await?;
-                results.push(TestResult::of(index, finished));
-            }
+impl Outcome {
+    /// Notes how long the tests took whose results came after the first `before`.
+    fn note(&mut self, name: String, before: usize, begun: Instant) {
+        self.parts.push(Part { name, tests: self.results.len() - before, took: begun.elapsed() });
+    }
+}
+
+/// Runs the tests of a binary that must have the machine to themselves, because they measure.
+async fn measure(
+    request: &Request,
+    binary: &Binary,
+    index: usize,
+    results: &mut Vec<TestResult>,
+) -> Result<(), String> {
+    for name in process::list(binary, &selected(request)).await? {
+        if is_measured(request, &name) {
+            let finished = alone(request, binary, &name).await?;
+            results.push(TestResult::of(index, finished));
         }
     }
     Ok(())
@@ -94,13 +129,13 @@ impl TestResult {
     }
 }
 
-/// Runs the tests that failed again, alone, unless there are too many of them.
-async fn rerun(request: &Request, results: &mut [TestResult]) -> Result<(), String> {
+/// Runs the tests that failed again, alone, unless there are too many of them. Returns how many it ran again.
+async fn rerun(request: &Request, results: &mut [TestResult]) -> Result<usize, String> {
     let failed = results.iter_mut().filter(|result| matches!(result.status, Status::Failed(_)));
     let mut failed: Vec<&mut TestResult> = failed.collect();
     if failed.len() > request.reruns_max {
         println!("{} tests failed, more than {}: none of them runs again", failed.len(), request.reruns_max);
-        return Ok(());
+        return Ok(0);
     }
     for result in &mut failed {
         for _ in 0..RERUNS {
@@ -114,7 +149,7 @@ async fn rerun(request: &Request, results: &mut [TestResult]) -> Result<(), Stri
             }
         }
     }
-    Ok(())
+    Ok(failed.len())
 }
 
 /// Runs one test in a process of its own.

@@ -207,6 +207,39 @@ fn what_aborts_once_is_flaky() {
 }
 
 #[test]
+fn it_says_where_the_time_went() {
+    let run = run(&["passes", "takes_a_while"], &["--alone", "passes"]);
+    let end = |line: &str| run.output.lines().any(|told| told.ends_with(line));
+    assert!(end(" s  planted: 1 test") && end(" s  planted, alone: 1 test"), "{}", run.output);
+    let times = run.kept("times");
+    assert!(times.contains(" s  planted: 1 test\n") && times.contains(" s  all of it\n"), "{times}");
+    let at = |name: &str| times.find(&format!(" s  planted::{name}\n")).unwrap();
+    assert!(at("takes_a_while") < at("passes"), "the slowest comes first: {times}");
+    assert!(!run.output.contains("speed"), "nobody asked: {}", run.output);
+}
+
+/// What others do here while this runs is not for this test to say, so it calls every machine quiet, or none.
+#[test]
+fn what_is_too_slow_fails_on_a_quiet_machine_only() {
+    let tests = ["passes", "takes_a_while"];
+    let slow = run(&tests, &["--slowest-max", "0.1", "--whole-max", "0.1", "--others-max", "2"]);
+    let busy = run(&tests, &["--slowest-max", "0.1", "--others-max", "0"]);
+    let quick = run(&tests, &["--slowest-max", "3600", "--whole-max", "3600", "--others-max", "2"]);
+    assert!(busy.is_success && busy.has_line("speed not judged: "), "{}", busy.output);
+    assert!(quick.is_success && !quick.has_line("WARNING"), "{}", quick.output);
+    assert_eq!(slow.last_line(), "2 passed, 0 failed, 0 skipped");
+    if Path::new("/proc/stat").exists() {
+        assert!(!slow.is_success);
+        assert!(slow.has_line("TOO SLOW planted::takes_a_while took 0."), "{}", slow.output);
+        assert!(!slow.output.contains("TOO SLOW planted::passes"), "{}", slow.output);
+        assert!(slow.has_line("WARNING: the whole run"), "{}", slow.output);
+        assert!(quick.has_line("speed judged: "), "{}", quick.output);
+    } else {
+        assert!(slow.is_success && slow.has_line("speed not judged: this system"), "{}", slow.output);
+    }
+}
+
+#[test]
 fn of_too_many_failures_none_runs_again() {
     let run = run(&["fails_once", "fails_always"], &["--reruns-max", "1"]);
     assert!(!run.is_success);
