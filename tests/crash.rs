@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Child, Prepared, until};
+use crate::support::{Answer, Child, Prepared, SWEEPS, until};
 
 async fn model() -> rehearsal::Rehearsal {
     rehearsal::start(rehearsal::Options { record_requests_max: 100, ..Default::default() }).await.unwrap()
@@ -42,7 +42,7 @@ async fn only_turn(child: &Child) -> Value {
 
 /// After the restart: the turn failed and left nothing, and its key succeeds once under the same id.
 async fn recovers(prepared: &Prepared, model: &rehearsal::Rehearsal) {
-    let child = prepared.start(model).await;
+    let child = prepared.start_with(model, &SWEEPS).await;
     until("the failed turn", || async { only_turn(&child).await["status"] == "failed" }).await;
     let failed = only_turn(&child).await;
     assert_eq!(failed["error"]["code"], "internal");
@@ -61,7 +61,7 @@ async fn recovers(prepared: &Prepared, model: &rehearsal::Rehearsal) {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_while_the_model_is_called() {
     let (prepared, model) = (Prepared::new().await, model().await);
-    let mut child = prepared.start(&model).await;
+    let mut child = prepared.start_with(&model, &SWEEPS).await;
     model.set_script(Script::always(Reply::hang()));
     let turn = tokio::spawn(child.turn("innkeeper_bob", "I pay.", Some("k")));
     until("the call", || async { model.request_count() == 1 }).await;
@@ -73,7 +73,7 @@ async fn killed_while_the_model_is_called() {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_between_tools_and_the_last_words() {
     let (prepared, model) = (Prepared::new().await, model().await);
-    let mut child = prepared.start(&model).await;
+    let mut child = prepared.start_with(&model, &SWEEPS).await;
     model.set_script(Script::replies([remember("Half done."), Reply::hang()]));
     let turn = tokio::spawn(child.turn("innkeeper_bob", "I pay.", Some("k")));
     until("the second call", || async { model.request_count() == 2 }).await;
@@ -87,7 +87,8 @@ async fn killed_between_tools_and_the_last_words() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_surviving_replica_clears_up() {
     let (prepared, model) = (Prepared::new().await, model().await);
-    let (mut victim, survivor) = (prepared.start(&model).await, prepared.start(&model).await);
+    let (mut victim, survivor) =
+        (prepared.start_with(&model, &SWEEPS).await, prepared.start_with(&model, &SWEEPS).await);
     model.set_script(Script::replies([remember("Half done."), Reply::hang()]));
     let turn = tokio::spawn(victim.turn("innkeeper_bob", "I pay.", Some("k")));
     until("the second call", || async { model.request_count() == 2 }).await;
@@ -106,15 +107,20 @@ async fn a_surviving_replica_clears_up() {
     assert_eq!(again(&survivor, "innkeeper_bob", "I pay.", "k").await.body["status"], "succeeded");
 }
 
-/// Twenty rounds: turns of two NPCs under load, killed at some moment, tried again with their keys.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_moment() {
+    // Two servers with databases of their own.
+    tokio::join!(killed(0..10), killed(10..20));
+}
+
+/// Rounds: turns of two NPCs under load, killed at some moment, tried again with their keys.
+async fn killed(rounds: std::ops::Range<u64>) {
     let (prepared, model) = (Prepared::new().await, model().await);
     // The rehearsal model remembers who pays, and answers; each of its two calls takes a while.
     model.set_script(Script::always(Reply::persona().delay_ms(25)));
-    let mut child = prepared.start(&model).await;
+    let mut child = prepared.start_with(&model, &SWEEPS).await;
     let mut acknowledged = Vec::new();
-    for round in 0..20_u64 {
+    for round in rounds {
         let posts: Vec<_> = ["innkeeper_bob", "harbour_ilse"]
             .into_iter()
             .map(|npc| {
@@ -125,7 +131,7 @@ async fn killed_at_any_moment() {
         // From before the first statement to after the last one.
         tokio::time::sleep(Duration::from_millis((round * 37) % 190)).await;
         child.kill().await;
-        child = prepared.start(&model).await;
+        child = prepared.start_with(&model, &SWEEPS).await;
         let child = &child;
         let retried = join_all(posts.into_iter().map(|(npc, post, action, key)| async move {
             let first = post.await.unwrap().ok().filter(|a| a.status == 200);
@@ -158,7 +164,7 @@ async fn killed_at_any_moment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_orderly_stop_lets_turns_end() {
     let (prepared, model) = (Prepared::new().await, model().await);
-    let mut child = prepared.start(&model).await;
+    let mut child = prepared.start_with(&model, &SWEEPS).await;
     model.set_script(Script::replies([remember("Kept.").held(), Reply::text("Thanks.")]));
     let turn = tokio::spawn(child.turn("innkeeper_bob", "I pay.", None));
     until("the call", || async { model.request_count() == 1 }).await;
@@ -173,7 +179,7 @@ async fn an_orderly_stop_lets_turns_end() {
         (Some("succeeded"), Some("Thanks."))
     );
     assert!(child.stopped().await);
-    let child = prepared.start(&model).await;
+    let child = prepared.start_with(&model, &SWEEPS).await;
     assert_eq!(child.memories("innkeeper_bob").await[1..], ["Kept."]);
     assert_eq!(only_turn(&child).await["status"], "succeeded");
 }

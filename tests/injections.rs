@@ -211,7 +211,7 @@ fn the_corpus_is_large_and_each_case_its_own() {
     assert!(ways.len() >= 45, "{} ways", ways.len());
 }
 
-/// Every third case of the corpus, from `first` on, at a server of its own.
+/// The cases of every fourth way, from `first` on, at a server of its own. What is harmless is tried once for each way.
 async fn part(first: usize) {
     let model = Obedient::start();
     let env = [("LLM_API_ENDPOINT", model.url.as_str()), ("LLM_MODEL_NAME", "obedient"), ("LLM_API_KEY", KEY)];
@@ -228,7 +228,9 @@ async fn part(first: usize) {
     let mut wrong = Vec::new();
     let (mut called, mut told) = (0, 0);
     let cases = corpus();
-    for (n, case) in cases.iter().enumerate().skip(first).step_by(3) {
+    let ways: BTreeSet<_> = cases.iter().map(|case| &case.through).collect();
+    let ours: BTreeSet<_> = ways.into_iter().skip(first).step_by(4).collect();
+    for (n, case) in cases.iter().enumerate().filter(|(_, case)| ours.contains(&case.through)) {
         let mode = if n % 2 == 0 { "native" } else { "xml" };
         let mut run = Run { tenant: &tenant, model: &model, ids: HashMap::new(), slug: String::new(), obeyed: (0, 0) };
         let harmless = (case.through.clone(), mode);
@@ -251,7 +253,7 @@ async fn part(first: usize) {
             ));
         }
     }
-    assert!(called > 40 && told > 20, "the model obeyed: {called} calls, {told} prompts told");
+    assert!(called > 30 && told > 15, "the model obeyed: {called} calls, {told} prompts told");
     assert_eq!(seq(&theirs).await, untouched, "the other tenant's world was written");
     assert!(wrong.is_empty(), "{} faults:\n{}", wrong.len(), wrong.join("\n"));
     model.stop().await;
@@ -259,16 +261,21 @@ async fn part(first: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_injection_does_harm_first_third() {
+async fn no_injection_does_harm_first_quarter() {
     part(0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_injection_does_harm_second_third() {
+async fn no_injection_does_harm_second_quarter() {
     part(1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_injection_does_harm_last_third() {
+async fn no_injection_does_harm_third_quarter() {
     part(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_injection_does_harm_last_quarter() {
+    part(3).await;
 }

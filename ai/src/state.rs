@@ -23,6 +23,8 @@ pub struct AiSettings {
     pub planner: PlannerSettings,
     /// The limit on the bytes of cached prompts.
     pub prompt_cache_bytes_max: usize,
+    /// How long a server keeps a reaction that it works on without renewing it. After that, another server does it.
+    pub reaction_lease_seconds: u16,
 }
 
 /// Limits of one turn.

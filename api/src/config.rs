@@ -11,6 +11,9 @@ use db::pool::BEGIN_WAIT;
 use edge::{admission::AdmissionSettings, client::Proxies, connections::ConnectionSettings};
 use llm::{AllowedHost, CallOptions, Endpoint, LlmSettings, OutputLimit, ReplyMode, Secret};
 
+/// To look more often would cost more than what is found sooner.
+const SWEEP_EVERY_MIN: Duration = Duration::from_millis(50);
+
 /// All settings of the server.
 pub struct Config {
     pub bind: SocketAddr,
@@ -44,6 +47,8 @@ pub struct Config {
     pub ai: AiSettings,
     pub workers: usize,
     pub shutdown_seconds: u64,
+    /// How often the server looks for turns that other servers left behind.
+    pub sweep_every: Duration,
 }
 
 /// The text that `--help` prints after the commands.
@@ -67,6 +72,8 @@ pub const HELP: &str = "Environment:
   TAVERNKEEP_TURNS_MAX             256: concurrent turns, including those that wait for their place
   TAVERNKEEP_BODIES_MIB            128: request bodies in memory; one tenant gets at most half of it
   TAVERNKEEP_SHUTDOWN_SECONDS      30: how long the server waits for running work when it stops
+  TAVERNKEEP_REACTION_LEASE_SECONDS 20: after how long another server does a reaction whose server died; 4 to 600
+  TAVERNKEEP_SWEEP_MS              5000: how often the server looks for turns of servers that died
   TAVERNKEEP_METRICS_TOKEN         if set, /metrics requires it as a bearer token
   TAVERNKEEP_DEMO_API_KEY          sets the demo tenant's API key (tk_<8>_<43>)
   TAVERNKEEP_DEMO_PASSWORD         sets the password of the demo's user, demo@localhost; at least 10 characters
@@ -173,6 +180,7 @@ impl Config {
             ai: ai(&mut r),
             workers: r.parsed("TAVERNKEEP_WORKERS", cores, "a number").clamp(1, 256),
             shutdown_seconds: r.parsed("TAVERNKEEP_SHUTDOWN_SECONDS", 30, "a number of seconds"),
+            sweep_every: r.millis("TAVERNKEEP_SWEEP_MS", Duration::from_secs(5)).max(SWEEP_EVERY_MIN),
         };
         if !(2..=1000).contains(&config.database_connections_max) {
             r.errors.push("DATABASE_CONNECTIONS_MAX must be 2 to 1000".to_owned());
@@ -285,6 +293,9 @@ fn ai(r: &mut Reader<'_>) -> AiSettings {
         },
         planner: planner(r),
         prompt_cache_bytes_max: cache_mib.saturating_mul(1024 * 1024),
+        reaction_lease_seconds: r
+            .parsed("TAVERNKEEP_REACTION_LEASE_SECONDS", 20u16, "a number of seconds")
+            .clamp(4, 600),
     }
 }
 

@@ -98,8 +98,12 @@ async fn forms_with_nothing_in_them_break_nothing() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let rows = Rows::make(&tenant, CANARY).await;
+    let mut owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
     for page in PAGES.iter().filter(|page| page.method == "POST" && page.path != "/sign-out") {
-        let owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+        // A form may have ended the session.
+        if owner.get("/admin/campaigns").await.status != 200 {
+            owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+        }
         let path = path_of(&rows, page.path);
         for fields in [
             &[][..],
@@ -113,7 +117,13 @@ async fn forms_with_nothing_in_them_break_nothing() {
         let noise = owner.request("POST", &path).header("content-type", "multipart/form-data").body("--x");
         assert!(owner.send(noise).await.status < 500, "{path}");
     }
-    // Queries are no better.
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_with_nonsense_in_them_break_nothing() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let rows = Rows::make(&tenant, CANARY).await;
     let owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
     for page in PAGES.iter().filter(|page| page.method == "GET" && !is_file(page.path)) {
         let path = path_of(&rows, page.path);

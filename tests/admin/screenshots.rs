@@ -6,7 +6,10 @@ use serde_json::json;
 use tavernkeep::demo;
 
 use super::{sign_in, walk};
-use crate::support::browser::{Browser, Look};
+use crate::support::{
+    DEMO_KEY, DEMO_PASSWORD, Server,
+    browser::{Browser, Look},
+};
 
 const BYTES_MAX: usize = 280 * 1024;
 
@@ -54,8 +57,8 @@ async fn first_ten_minutes() {
         ),
         (Look::Dark, 360, &[("fight", "fight-phone"), ("talk", "table-phone"), ("overview", "overview-phone")][..]),
     ] {
-        let server = walk::newcomer().await;
-        let client = server.anonymous().with_credential(walk::API_KEY);
+        let server = Server::with_demo().await;
+        let client = server.anonymous().with_credential(DEMO_KEY);
 
         for (author, name, content) in SAID {
             client
@@ -80,11 +83,11 @@ async fn first_ten_minutes() {
 #[ignore = "writes docs/images: ./dev screenshots"]
 async fn make() {
     first_ten_minutes().await;
-    let server = walk::newcomer().await;
-    let client = server.anonymous().with_credential(walk::API_KEY);
+    let server = Server::with_demo().await;
+    let client = server.anonymous().with_credential(DEMO_KEY);
     let browser = Browser::open().await.expect("a browser");
     browser.resize(1280, 860).await;
-    sign_in(&browser, &server, demo::EMAIL, walk::PASSWORD).await;
+    sign_in(&browser, &server, demo::EMAIL, DEMO_PASSWORD).await;
     browser.sees("h1", "Campaigns").await;
     let town = format!("{}/admin/c/port-town", server.url);
     browser.goto(&format!("{town}/npcs?q=bob")).await;
@@ -109,7 +112,7 @@ async fn make() {
     keep(&browser, "audit").await;
     let browser = Browser::open_as(Look::Dark).await.unwrap();
     browser.resize(500, 900).await;
-    sign_in(&browser, &server, demo::EMAIL, walk::PASSWORD).await;
+    sign_in(&browser, &server, demo::EMAIL, DEMO_PASSWORD).await;
     browser.sees("h1", "Campaigns").await;
     browser.goto(&format!("{town}/characters/lirien_vale")).await;
     keep(&browser, "phone").await;

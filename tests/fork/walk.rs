@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use futures_util::future::join_all;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
@@ -263,10 +264,7 @@ async fn walk(seed: u64, steps: usize) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_walk_is_found_again_at_each_of_its_turns() {
-    let mut past = BTreeSet::new();
-    for seed in 1..=3 {
-        past.extend(walk(seed, 120).await);
-    }
+    let past: BTreeSet<String> = join_all((1..=3).map(|seed| walk(seed, 120))).await.into_iter().flatten().collect();
     // The walks have been everywhere: fights went as a whole, and actions and members were taken back.
     assert_eq!(past, ["log", "member", "state"].map(str::to_owned).into());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, World};
+use crate::support::{DEMO_KEY, Server, World};
 
 /// Why an entry is in or out of a prompt of Bob for Alice, and whether it is in.
 async fn why(world: &World<'_>, action: &str, slug: &str) -> (bool, String) {
@@ -179,13 +179,8 @@ async fn sessions_hear_of_creatures_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_demos_ogres_and_lamp_reach_a_prompt() {
-    let server = Server::start().await;
-    let fixed = tavernkeep::demo::Fixed {
-        password: Some("only for this test"),
-        api_key: Some("tk_influenc_0123456789012345678901234567890123456789012"),
-    };
-    tavernkeep::demo::ensure(&server.db.url, server.pool(), &fixed).await.unwrap();
-    let client = server.anonymous().with_credential(fixed.api_key.unwrap());
+    let server = Server::with_demo().await;
+    let client = server.anonymous().with_credential(DEMO_KEY);
     let world = World { client: &client, slug: "port-town".to_owned() };
     assert!(!why(&world, "Hello.", "reef_ogres").await.0);
     assert!(why(&world, "Do reef ogres come here?", "reef_ogres").await.0);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{ended, reactions, triggered};
-use crate::support::{Answer, Server, World};
+use crate::support::{Answer, DEMO_KEY, Server, World};
 
 const TAM: &str = "tam_underbough";
 
@@ -28,13 +28,8 @@ async fn speakers(world: &World<'_>) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_innkeeper_and_the_council_answer_and_nobody_else() {
-    let server = Server::start().await;
-    let fixed = tavernkeep::demo::Fixed {
-        password: Some("only for this test"),
-        api_key: Some("tk_reaction_0123456789012345678901234567890123456789012"),
-    };
-    tavernkeep::demo::ensure(&server.db.url, server.pool(), &fixed).await.unwrap();
-    let client = server.anonymous().with_credential(fixed.api_key.unwrap());
+    let server = Server::with_demo().await;
+    let client = server.anonymous().with_credential(DEMO_KEY);
     let world = World { client: &client, slug: "port-town".to_owned() };
     let none: Vec<String> = Vec::new();
 

@@ -7,7 +7,7 @@ use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::{act, asked, ended, reactions, replies, script, settings, threshold, to, town, triggered};
-use crate::support::{Prepared, Server, World, until};
+use crate::support::{Prepared, SWEEPS, Server, World, until};
 
 /// A hundred actions at once on two servers cross the threshold once.
 #[tokio::test(flavor = "multi_thread")]
@@ -259,7 +259,7 @@ async fn a_setting_that_is_no_number_stops_no_queue() {
 async fn a_killed_worker_loses_nothing() {
     let prepared = Prepared::new().await;
     let model = rehearsal::start(rehearsal::Options { record_requests_max: 100, ..Default::default() }).await.unwrap();
-    let mut child = prepared.start(&model).await;
+    let mut child = prepared.start_with(&model, &SWEEPS).await;
     let remember = Reply::tool("NPC_memorize", json!({ "player_id": "player_alice", "memory_string": "Once." }));
     model.set_script(Script::replies([remember.clone(), Reply::hang()]));
     for (path, body) in [
@@ -274,7 +274,7 @@ async fn a_killed_worker_loses_nothing() {
     until("the second call", async || model.request_count() == 2).await;
     child.kill().await;
     model.set_script(Script::replies([remember, Reply::text("Where was I?")]));
-    let child = prepared.start(&model).await;
+    let child = prepared.start_with(&model, &SWEEPS).await;
     until("the reaction", async || {
         let all = child.get("/reactions").await.expect(200);
         assert_eq!(all.items().len(), 1);

@@ -2,6 +2,7 @@
 
 use std::{
     os::unix::process::CommandExt,
+    path::PathBuf,
     process::Stdio,
     sync::{LazyLock, Mutex},
     time::Duration,
@@ -78,14 +79,15 @@ impl Chromium {
         let arguments: Vec<String> = arguments
             .chain([format!("--user-data-dir={}", profile.display()), format!("--window-size={WIDTH},{HEIGHT}")])
             .collect();
-        let script = if with_script { 1 } else { 2 };
-        let capabilities = json!({
-            "goog:chromeOptions": {
-                "args": arguments,
-                "prefs": { "profile.managed_default_content_settings.javascript": script },
-            },
-        });
-        let Value::Object(capabilities) = capabilities else { unreachable!() };
+        let mut options = json!({ "args": arguments });
+        let mut capabilities = serde_json::Map::new();
+        if !with_script {
+            options["prefs"] = json!({ "profile.managed_default_content_settings.javascript": 2 });
+        } else if let Some(shell) = headless_shell() {
+            options["binary"] = json!(shell);
+            capabilities.insert("browserName".to_owned(), json!("chrome-headless-shell"));
+        }
+        capabilities.insert("goog:chromeOptions".to_owned(), options);
         let client = ClientBuilder::new(HttpConnector::new())
             .capabilities(capabilities)
             .connect(&format!("http://127.0.0.1:{port}"))
@@ -140,6 +142,12 @@ impl WebDriverCompatibleCommand for DevTools {
     fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
         (Method::POST, Some(json!({ "cmd": self.command, "params": self.parameters }).to_string()))
     }
+}
+
+/// The program of Chromium that has no windows to show and starts in a tenth of the time, if it is installed. It takes no preferences.
+fn headless_shell() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join("chromium-headless-shell")).find(|path| path.is_file())
 }
 
 /// Starts a driver, and the port it listens on; none if there is no driver on this machine. It picks a free port by itself, which

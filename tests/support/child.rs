@@ -15,6 +15,10 @@ use tokio::{
 
 use super::{Answer, PATIENT, SECRET, Server, database::Database, until};
 
+/// What a server is told that is to find what dead servers left as soon as a test needs it.
+pub const SWEEPS: [(&str, &str); 3] =
+    [("RUST_LOG", "error"), ("TAVERNKEEP_SWEEP_MS", "100"), ("TAVERNKEEP_REACTION_LEASE_SECONDS", "4")];
+
 /// A database with a world in it, and a key to it; no server runs.
 pub struct Prepared {
     pub db: Database,

@@ -6,19 +6,26 @@ use std::{
         Arc,
         atomic::{AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row, postgres::PgConnectOptions};
+use tavernkeep::{database::connect_waiting, demo};
 use tokio::sync::{Mutex, OnceCell, RwLock, RwLockReadGuard};
 
 use super::until;
 
 static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+static WITH_DEMO: OnceCell<String> = OnceCell::const_new();
 /// PostgreSQL clones a template for one at a time.
 static CLONING: Mutex<()> = Mutex::const_new(());
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 /// Names of databases whose tests have ended. The next test drops them: a run's databases together fill a small disk.
 static ENDED: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+/// The key of the demo, and the password of its user.
+pub const DEMO_KEY: &str = "tk_pictures_0123456789012345678901234567890123456789012";
+pub const DEMO_PASSWORD: &str = "only for these tests";
 
 static CHECKPOINTS: RwLock<()> = RwLock::const_new(());
 
@@ -62,7 +69,15 @@ impl Drop for Held {
 impl Database {
     /// A fresh database.
     pub async fn create() -> Self {
-        let template = TEMPLATE.get_or_init(template).await;
+        Self::clone_of(TEMPLATE.get_or_init(template).await).await
+    }
+
+    /// A fresh database with the demo in it, which [`DEMO_KEY`] and [`DEMO_PASSWORD`] open.
+    pub async fn with_demo() -> Self {
+        Self::clone_of(WITH_DEMO.get_or_init(template_with_demo).await).await
+    }
+
+    async fn clone_of(template: &str) -> Self {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("tkt_{}_{number}", std::process::id());
         let _one = CLONING.lock().await;
@@ -110,6 +125,23 @@ async fn template() -> String {
     db.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
     let url = url_of(&name);
     tavernkeep::database::migrate(&url, &url).await.unwrap();
+    name
+}
+
+async fn template_with_demo() -> String {
+    let empty = TEMPLATE.get_or_init(template).await;
+    let name = format!("tkt_{}_demo", std::process::id());
+    {
+        let _one = CLONING.lock().await;
+        let mut db = PgConnection::connect(&server_url()).await.unwrap();
+        db.execute(AssertSqlSafe(format!("CREATE DATABASE {name} TEMPLATE {empty}"))).await.unwrap();
+    }
+    let url = url_of(&name);
+    let pool = connect_waiting(&url, 2, Duration::from_secs(60)).await.unwrap();
+    let fixed = demo::Fixed { password: Some(DEMO_PASSWORD), api_key: Some(DEMO_KEY) };
+    demo::ensure(&url, &pool, &fixed).await.unwrap();
+    // PostgreSQL copies no database that somebody is connected to; it waits a few seconds for those who leave.
+    pool.close();
     name
 }
 

@@ -36,8 +36,8 @@ use sqlx::{Connection, PgConnection};
 use tavernkeep::{app::App, config::Config, database::connect_waiting, ops::maintenance};
 use uuid::Uuid;
 
-pub use child::{Child, Prepared, operator};
-pub use database::Database;
+pub use child::{Child, Prepared, SWEEPS, operator};
+pub use database::{DEMO_KEY, DEMO_PASSWORD, Database};
 pub use routes::{Rows, counts};
 pub use wire::Wire;
 pub use world::World;
@@ -80,6 +80,11 @@ impl Server {
     /// Starts a server with the defaults.
     pub async fn start() -> Self {
         Self::start_with(&[]).await
+    }
+
+    /// Starts a server with the demo in its database: [`DEMO_KEY`] and [`DEMO_PASSWORD`] open it.
+    pub async fn with_demo() -> Self {
+        Self::on(Database::with_demo().await, &[]).await
     }
 
     /// Starts a server with variables of the environment set.

@@ -49,8 +49,6 @@ const DUE_ROWS: i32 = 50;
 /// The most expired replies that one round drops.
 const EXPIRED_ROWS: i32 = 50;
 const EXPIRE_EVERY: Duration = Duration::from_secs(2);
-const LEASE_SECONDS: i32 = 20;
-const RENEW_EVERY: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 /// How often to look while notifications do not arrive, and after an error.
 const LOOK_WITHOUT_NEWS: Duration = Duration::from_secs(1);
@@ -135,7 +133,7 @@ impl Worker {
 
     /// Renews the leases of the reactions that run here, for ever.
     async fn renew(&self) {
-        let mut ticks = interval(RENEW_EVERY);
+        let mut ticks = interval(Duration::from_secs(self.app.settings.reaction_lease_seconds.into()) / 4);
         loop {
             ticks.tick().await;
             let at_work: Vec<Uuid> = self.at_work.borrow().iter().copied().collect();
@@ -152,7 +150,7 @@ impl Worker {
         sqlx::query("SELECT renew_reactions($1, $2, $3)")
             .bind(self.app.running.instance)
             .bind(at_work)
-            .bind(LEASE_SECONDS)
+            .bind(i32::from(self.app.settings.reaction_lease_seconds))
             .execute(&mut *self.app.pool.acquire().await?)
             .await?;
         Ok(())
@@ -265,7 +263,7 @@ impl Worker {
     async fn claim(&self, free: usize) -> Result<Vec<Claimed>> {
         let rows = sqlx::query("SELECT * FROM claim_reactions($1, $2, $3, $4, $5, $6)")
             .bind(self.app.running.instance)
-            .bind(LEASE_SECONDS)
+            .bind(i32::from(self.app.settings.reaction_lease_seconds))
             .bind(i32::try_from(free).unwrap_or(i32::MAX))
             .bind(OF_CAMPAIGN)
             .bind(OF_TENANT)

@@ -29,7 +29,6 @@ use world::{campaigns::removal, erasure};
 
 /// Must be shorter than the three seconds that `orphaned_turns` allows a server that has lost its lock.
 const LEASE_EVERY: Duration = Duration::from_secs(2);
-const SWEEP_EVERY: Duration = Duration::from_secs(5);
 const TAIL_FAST: Duration = Duration::from_millis(250);
 const TAIL_SLOW: Duration = Duration::from_secs(2);
 const FEEDS_EVERY: Duration = Duration::from_millis(200);
@@ -85,7 +84,7 @@ async fn leases(app: Arc<App>, mut life: Life) {
 }
 
 async fn sweeper(app: Arc<App>) {
-    let mut ticks = interval(SWEEP_EVERY);
+    let mut ticks = interval(app.config.sweep_every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
