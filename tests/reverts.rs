@@ -327,7 +327,7 @@ async fn no_tenant_waits_for_all_of_anothers() {
     acme.world().await;
     rival.world().await;
     let mut db = server.owner().await;
-    // Of a database that was only just started, nobody says that servers are gone.
+    // Just after PostgreSQL was started, no server counts as gone.
     let is_up = "SELECT pg_postmaster_start_time() < now() - interval '11 seconds'";
     until("the database to be up", async || sqlx::query_scalar(is_up).fetch_one(&mut db).await.unwrap()).await;
     // Not to be swept before they are looked at: their time to be tried is over in one transaction alone.

@@ -11,7 +11,7 @@ use db::pool::BEGIN_WAIT;
 use edge::{admission::AdmissionSettings, client::Proxies, connections::ConnectionSettings};
 use llm::{AllowedHost, CallOptions, Endpoint, LlmSettings, OutputLimit, ReplyMode, Secret};
 
-/// To look more often would cost more than what is found sooner.
+/// Looking more often would cost more than it is worth.
 const SWEEP_EVERY_MIN: Duration = Duration::from_millis(50);
 
 /// All settings of the server.

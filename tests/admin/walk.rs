@@ -125,7 +125,7 @@ pub async fn walk(server: &Server, look: Look, width: u32, stop: impl AsyncFn(&B
     player.narrow(None).await;
 }
 
-/// Where both looks are compared: the pages with most in them.
+/// The stops where both looks are checked: the pages with most in them.
 const BOTH_LOOKS: [&str; 5] = ["overview", "npc", "lab", "talk", "fight"];
 
 /// Nothing on the way is a barrier, or wider than the screen. What differs between light and dark are colours, which need no way of

@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{Answer, PATIENT, SECRET, Server, database::Database, until};
 
-/// What a server is told that is to find what dead servers left as soon as a test needs it.
+/// Settings of a server that soon finds what dead servers left behind.
 pub const SWEEPS: [(&str, &str); 3] =
     [("RUST_LOG", "error"), ("TAVERNKEEP_SWEEP_MS", "100"), ("TAVERNKEEP_REACTION_LEASE_SECONDS", "4")];
 
