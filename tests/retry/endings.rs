@@ -28,6 +28,26 @@ async fn an_entitys_answer_is_there_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_has_ended_has_left_its_place() {
+    let (server, cutter) = cuttable().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    says(&server, [Reply::text("Marigolds."), Reply::text("Primroses.")]);
+    // The server does not hear that the first turn's end is stored, and everybody else can read it.
+    cutter.at("Marigolds.", Moment::Held, 1);
+    let first = world.bob("player_alice", "Hello.");
+    let second = async {
+        until("the end", || async { turns(&world).await.iter().any(|turn| turn["status"] == "succeeded") }).await;
+        let second = world.bob("player_alice", "And?").await;
+        cutter.let_through();
+        second.expect(200)
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!(first.expect(200).body["narrative"], "Marigolds.");
+    assert_eq!(second.body["narrative"], "Primroses.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sessions_answer_and_its_roll_are_there_once() {
     let (server, cutter) = cuttable().await;
     let tenant = server.tenant("acme").await;

@@ -1,4 +1,5 @@
 //! A wire between a server and PostgreSQL that is cut at one word: before PostgreSQL hears it, or before its answer comes back.
+//! It can also hold that answer back.
 
 use std::{
     str::FromStr,
@@ -24,6 +25,8 @@ pub enum Moment {
     Before,
     /// PostgreSQL has answered, and nobody hears that.
     After,
+    /// Nothing is cut. PostgreSQL has answered, and that is heard after [`Cutter::let_through`].
+    Held,
 }
 
 #[derive(Default)]
@@ -35,6 +38,7 @@ struct Shared {
     told: AtomicUsize,
     refuses: AtomicBool,
     all: Notify,
+    through: Notify,
 }
 
 /// The wire.
@@ -75,6 +79,11 @@ impl Cutter {
         self.shared.cuts.load(Ordering::SeqCst)
     }
 
+    /// Passes on the answer that is held back.
+    pub fn let_through(&self) {
+        self.shared.through.notify_one();
+    }
+
     /// Cuts every connection and takes no new ones, until told otherwise.
     pub fn refuse(&self, refuses: bool) {
         self.shared.refuses.store(refuses, Ordering::SeqCst);
@@ -97,7 +106,7 @@ async fn accept(listener: TcpListener, target: String, shared: Arc<Shared>) {
 async fn pass(mut near: TcpStream, mut far: TcpStream, shared: Arc<Shared>) {
     let (mut asked, mut answered) = (vec![0; 64 * 1024], vec![0; 64 * 1024]);
     let mut said: Vec<u8> = Vec::new();
-    let (mut is_cut, mut told) = (false, 0);
+    let (mut is_cut, mut is_held, mut told) = (false, false, 0);
     loop {
         tokio::select! {
             () = shared.all.notified() => return,
@@ -114,7 +123,8 @@ async fn pass(mut near: TcpStream, mut far: TcpStream, shared: Arc<Shared>) {
                 if moment == Some(Moment::Before) {
                     return;
                 }
-                is_cut |= moment.is_some();
+                is_cut |= moment == Some(Moment::After);
+                is_held |= moment == Some(Moment::Held);
                 // A word may come in two pieces.
                 let kept = said.len().saturating_sub(64);
                 said.drain(..kept);
@@ -129,6 +139,9 @@ async fn pass(mut near: TcpStream, mut far: TcpStream, shared: Arc<Shared>) {
                 let Ok(n @ 1..) = read else { return };
                 if is_cut {
                     return;
+                }
+                if std::mem::take(&mut is_held) {
+                    shared.through.notified().await;
                 }
                 if near.write_all(&answered[..n]).await.is_err() {
                     return;

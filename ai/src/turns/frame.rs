@@ -83,6 +83,7 @@ pub(crate) async fn run<O: Open>(cx: &Cx<'_>, mut permit: Permit<'_>, opener: &O
     let (id, tenant) = (turn.talk().id, cx.caller.tenant_id());
     let spot = O::Turn::HAS_PLACE.then(|| Spot::of(tenant, &turn.talk().subject));
     let _entered = cx.app.running.enter(id, cx.asker, tenant, spot);
+    permit.runs();
     let result = match turn.work().await {
         Ok(reply) => Ok(reply),
         Err(error) => Box::pin(give_up(&*turn, error)).await,
@@ -109,6 +110,7 @@ async fn give_up<T: Turn>(turn: &T, error: Error) -> Result<Reply> {
     };
     let failure = Failure { status, code, message, record, calls: &talk.llm_calls };
     let (pool, instance) = (&talk.app.pool, talk.app.running.instance);
+    talk.app.running.ends(talk.id);
     if let Err(error) = store::fail(pool, &talk.caller.actor(), talk.id, instance, &failure).await {
         tracing::error!(turn_id = %talk.id, %error, "could not close a failed turn; the sweeper will");
     }

@@ -39,7 +39,7 @@ pub(crate) struct Permit<'a> {
     place: Place,
     /// Whether this permit has tried to free the place from an orphaned turn since it last waited.
     has_freed: bool,
-    _occupied: Option<Occupied<'a>>,
+    occupied: Option<Occupied<'a>>,
     line: Option<Line<'a>>,
 }
 
@@ -60,7 +60,7 @@ struct Line<'a> {
 impl<'a> Permit<'a> {
     /// The permit of a turn that opens now or not at all. The database decides.
     pub fn at_once(cx: &'a Cx<'a>, kind: TurnKind, place: Place) -> Self {
-        Self { cx, kind, place, has_freed: false, _occupied: None, line: None }
+        Self { cx, kind, place, has_freed: false, occupied: None, line: None }
     }
 
     /// The same, but rejects a turn whose place is known to be taken on this server. `may_replay` tells whether the same request may
@@ -74,7 +74,7 @@ impl<'a> Permit<'a> {
             let what = if spot.is_some_and(Spot::is_session) { SESSION_BUSY } else { ENTITY_BUSY };
             return Err(Error::new(Code::TurnInProgress, what));
         }
-        Ok(Self { _occupied: occupied.flatten(), ..Self::at_once(cx, kind, Place::Free) })
+        Ok(Self { occupied: occupied.flatten(), ..Self::at_once(cx, kind, Place::Free) })
     }
 
     /// The permit of a turn that waits for its place behind those that wait already.
@@ -93,6 +93,11 @@ impl<'a> Permit<'a> {
             permit.take_a_row_or_wait().await?;
         }
         Ok(permit)
+    }
+
+    /// The turn is registered, with its place.
+    pub fn runs(&mut self) {
+        self.occupied = None;
     }
 
     /// How to open the turn now.

@@ -67,7 +67,7 @@ pub struct Running {
     pub steady: Steady,
     turns: Mutex<HashMap<Uuid, Here>>,
     queues: Mutex<HashMap<Spot, Queue>>,
-    /// Places that a turn of this process has, or is about to take.
+    /// Places that a turn of this process is about to take.
     occupied: Mutex<HashSet<Spot>>,
     /// Places that somebody waits for.
     pub(super) places: Watched<Spot, ()>,
@@ -81,6 +81,8 @@ struct Here {
     tenant: Uuid,
     /// None while the turn waits for its place, and for turns without a place.
     spot: Option<Spot>,
+    /// Its end is on the way to the database, which alone knows from now on whether the place is taken.
+    is_ending: bool,
 }
 
 /// The queue of those who wait for a place, in order.
@@ -109,7 +111,7 @@ impl Running {
         asker.counts();
         admission::step_out();
         pool::has_begun();
-        self.turns().insert(turn, Here { asker: asker.clone(), tenant, spot });
+        self.turns().insert(turn, Here { asker: asker.clone(), tenant, spot, is_ending: false });
         if let Some(live) = &asker.live {
             live.begin(turn);
         }
@@ -121,15 +123,22 @@ impl Running {
     pub fn wait(&self, turn: Uuid, asker: &Asker, tenant: Uuid) -> Waits<'_> {
         asker.counts();
         admission::step_out();
-        self.turns().insert(turn, Here { asker: asker.clone(), tenant, spot: None });
+        self.turns().insert(turn, Here { asker: asker.clone(), tenant, spot: None, is_ending: false });
         if let Some(live) = &asker.live {
             live.wait(turn);
         }
         Waits { running: self, turn }
     }
 
+    /// The turn's end is about to be sent to the database. Whoever reads there that the turn has ended finds its place free here too.
+    pub fn ends(&self, turn: Uuid) {
+        if let Some(here) = self.turns().get_mut(&turn) {
+            here.is_ending = true;
+        }
+    }
+
     fn leave(&self, turn: Uuid) {
-        let Some(Here { asker, tenant, spot }) = self.turns().remove(&turn) else { return };
+        let Some(Here { asker, tenant, spot, .. }) = self.turns().remove(&turn) else { return };
         if let Some(live) = asker.live {
             live.end();
         }
@@ -161,9 +170,9 @@ impl Running {
         self.turns().len()
     }
 
-    /// Takes a place within this process. None if another of its turns has it.
+    /// Takes a place within this process, until the turn is registered. None if another of its turns has it.
     pub fn occupy(&self, spot: Spot) -> Option<Occupied<'_>> {
-        if self.turns().values().any(|here| here.spot == Some(spot)) {
+        if self.turns().values().any(|here| here.spot == Some(spot) && !here.is_ending) {
             return None;
         }
         let mut occupied = self.occupied.lock().unwrap_or_else(PoisonError::into_inner);
@@ -236,7 +245,7 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// A place that a turn of this process has until this is dropped.
+/// A place that a turn of this process is about to take, until this is dropped.
 pub struct Occupied<'a> {
     running: &'a Running,
     spot: Spot,

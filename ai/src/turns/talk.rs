@@ -327,6 +327,7 @@ impl<'a> Talk<'a> {
     /// # Errors
     /// As for [`store::finish`].
     pub async fn end(&self, row: &NewTurn<'_>, ended: Ended<'_>, messages: &[NewMessage], rest: Rest) -> Result<()> {
+        self.app.running.ends(self.id);
         store::finish(&self.app.pool, &self.actor(), row, &ended, messages, rest).await?;
         metrics::TURNS.with_label_values(&[self.subject.kind.as_str(), ended.status.as_str()]).inc();
         Ok(())
