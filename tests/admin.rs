@@ -127,7 +127,7 @@ fn form(request: reqwest::RequestBuilder, fields: &[(&str, &str)]) -> reqwest::R
 }
 
 /// The value of a field of a page.
-fn field(page: &str, name: &str) -> String {
+pub fn field(page: &str, name: &str) -> String {
     let (_, rest) = page.split_once(&format!("name=\"{name}\"")).unwrap_or_else(|| panic!("no field {name}: {page}"));
     let (tag, after) = rest.split_once('>').unwrap();
     match tag.split_once("value=\"") {

@@ -24,6 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "error",
             "fold",
             "hex",
+            "text",
             "json",
             "request_id",
             "secrets",
@@ -200,7 +201,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("pages", &["assets", "emblem", "fight", "model", "sheet", "admin", "play"]),
-    ("tavernkeep", &["config", "app", "demo", "life", "database", "openapi", "docs", "ops", "routes", "server", "cli"]),
+    (
+        "tavernkeep",
+        &["config", "app", "demo", "life", "database", "openapi", "docs", "ops", "routes", "server", "cli"],
+    ),
 ];
 
 /// Only these may reach tables without a tenant's transaction: definer functions, and the operator's command line.

@@ -74,15 +74,15 @@ async fn what_is_not_json_is_refused_everywhere() {
                 answer.text
             );
         }
+        // A formula with NUL fails alone, so `/dice/roll` looks at texts one by one. Files lose their control characters instead.
+        let looks_itself = is_file || route.path == "/v1/dice/roll";
         for nul in
             ["{\"name\": \"a\\u0000b\"}", "{\"extensions\": {\"a\\u0000\": 1}}", "{\"a\": [{\"b\": \"\\u0000\"}]}"]
         {
-            let answer = send(&tenant, &rows, route, nul).await.problem(422, "validation_failed");
-            // A formula with NUL fails alone, so this door looks at texts one by one.
-            if route.path == "/v1/dice/roll" {
-                continue;
+            if !looks_itself {
+                let answer = send(&tenant, &rows, route, nul).await.problem(422, "validation_failed");
+                assert_eq!(answer.body["errors"][0]["code"], "invalid_text", "{}", answer.text);
             }
-            assert_eq!(answer.body["errors"][0]["code"], "invalid_text", "{}", answer.text);
         }
         if !route.path.ends_with("/seed") {
             for other in ["[]", "null", "1", "\"x\"", "true", "[null, \"x\", \"y\", \"z\"]"] {

@@ -160,10 +160,7 @@ async fn odd_replies_are_understood() {
         ),
         (message(json!({"content": 7, "tool_calls": null})), ""),
         (format!("\u{feff} {}", said("Hi")), "Hi"),
-        (
-            r#"{"choices":[{"message":{"content":"a \ud83d b"}}],"error":null}"#.to_owned(),
-            "a \u{fffd}\u{fffd}\u{fffd} b",
-        ),
+        (r#"{"choices":[{"message":{"content":"a \ud83d b"}}],"error":null}"#.to_owned(), "a \u{fffd} b"),
         (r#"{"choices":[{"message":{"content":"a"}}],"model":7,"usage":"many","id":{"x":[1e999]}}"#.to_owned(), "a"),
     ] {
         let completion = answered(&body).await.unwrap_or_else(|error| panic!("{body}: {error}"));

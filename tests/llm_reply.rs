@@ -236,7 +236,7 @@ fn json_replies() {
     sound(&calls, "", rolled());
     sound(
         r#"{"narrative":"a <response> & </narrative> \ud83d\ude00 \ud83d","tool_calls":null}"#,
-        "a <response> & </narrative> \u{1f600} \u{fffd}\u{fffd}\u{fffd}",
+        "a <response> & </narrative> \u{1f600} \u{fffd}",
         vec![],
     );
     sound("{\"narrative\":\"one\ntwo\",\"tool_calls\":[]}", "one\ntwo", vec![]);

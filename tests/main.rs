@@ -72,6 +72,7 @@ mod standing;
 mod stored;
 mod streams;
 mod support;
+mod texts;
 mod turns;
 mod undo;
 mod worldbuilder;

@@ -31,7 +31,7 @@ fn body(action: &str) -> Value {
 }
 
 /// What Bob has learnt about Alice since the world was made.
-async fn learnt(world: &World<'_>) -> Vec<String> {
+pub async fn learnt(world: &World<'_>) -> Vec<String> {
     world.memories(BOB, "player_alice").await.split_off(1)
 }
 

@@ -11,6 +11,7 @@ pub mod request_id;
 pub mod search;
 pub mod secrets;
 pub mod stored;
+pub mod text;
 pub mod threads;
 pub mod tokens;
 pub mod variants;

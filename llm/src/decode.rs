@@ -1,7 +1,7 @@
 //! Turns the body of a 200 into a completion, and the body of an error into a sentence.
 //!
 //! Everything here is untrusted and may have any type. Each needed field is read by itself, so that an odd field never spoils the
-//! others. Broken UTF-8 and lone surrogates become U+FFFD.
+//! others. A character that was cut in two is put together, and what is no character becomes U+FFFD.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,7 +13,7 @@ use super::completion::WireToolCall;
 use super::echo::Echo;
 use super::endpoint::Secret;
 use super::error::{LlmError, UnavailableKind, clean_detail};
-use super::lossy::Lossy;
+use super::lossy::{Lossy, Piece};
 use super::reply::{Aside, written};
 use super::retry::{self, Failure};
 use super::usage::Usage;
@@ -137,8 +137,8 @@ struct WirePart<'a> {
 
 impl WireMessage<'_> {
     /// What the model thought.
-    pub(super) fn reasoning(&self) -> String {
-        self.reasoning_content.or(self.reasoning).and_then(string).unwrap_or_default()
+    pub(super) fn reasoning(&self) -> Piece {
+        self.reasoning_content.or(self.reasoning).and_then(text).unwrap_or_default()
     }
 }
 
@@ -193,23 +193,25 @@ pub(super) fn describe_syntax(error: &serde_json::Error) -> String {
 }
 
 /// A string, a list of parts, or nothing.
-pub(super) fn content_text(content: &RawValue) -> String {
-    if let Some(text) = string(content) {
+pub(super) fn content_text(content: &RawValue) -> Piece {
+    if let Some(text) = text(content) {
         return text;
     }
     let parts: Vec<&RawValue> = read(content).unwrap_or_default();
-    parts.into_iter().filter_map(part_text).collect()
+    let mut whole = Piece::default();
+    parts.into_iter().filter_map(part_text).for_each(|part| whole.extend(part));
+    whole
 }
 
-fn part_text(part: &RawValue) -> Option<String> {
-    if let Some(text) = string(part) {
+fn part_text(part: &RawValue) -> Option<Piece> {
+    if let Some(text) = text(part) {
         return Some(text);
     }
     let part: WirePart<'_> = read(part)?;
     let kind = part.kind.and_then(string);
     match kind.as_deref() {
-        None | Some("text" | "output_text") => part.text.and_then(string),
-        Some("refusal") => part.refusal.and_then(string),
+        None | Some("text" | "output_text") => part.text.and_then(text),
+        Some("refusal") => part.refusal.and_then(text),
         // Thinking, images and the like are not part of the reply.
         Some(_) => None,
     }
@@ -244,8 +246,8 @@ pub(super) fn echo_of(object: &RawValue, echo: &mut Echo) {
 }
 
 /// The text of a string; the JSON of any other value.
-pub(super) fn argument_text(arguments: &RawValue) -> String {
-    string(arguments).unwrap_or_else(|| arguments.get().to_owned())
+pub(super) fn argument_text(arguments: &RawValue) -> Piece {
+    text(arguments).unwrap_or_else(|| arguments.get().into())
 }
 
 pub(super) fn label(text: String) -> String {
@@ -256,10 +258,12 @@ pub(super) fn read<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// A JSON string, even with broken escapes; `None` for any other value.
+/// A JSON string that is whole, even with broken escapes; `None` for any other value.
 pub(super) fn string(raw: &RawValue) -> Option<String> {
-    if !raw.get().starts_with('"') {
-        return None;
-    }
-    read::<Lossy>(raw).map(|text| text.0)
+    text(raw).map(|text| text.alone())
+}
+
+/// A JSON string that may be a piece of a text; `None` for any other value.
+pub(super) fn text(raw: &RawValue) -> Option<Piece> {
+    if raw.get().starts_with('"') { read(raw) } else { None }
 }

@@ -9,12 +9,13 @@ use serde_json::value::RawValue;
 use super::completion::{Completion, WireToolCall};
 use super::decode::{
     Decoded, Wire, WireCall, WireChoice, WireMessage, argument_text, content_text, describe_syntax, echo_of, label,
-    read, reported, string, unusable, with_ids,
+    read, reported, string, text, unusable, with_ids,
 };
 use super::documents::{Balance, Documents, Part};
 use super::echo::Echo;
 use super::endpoint::Secret;
 use super::error::{LlmError, UnavailableKind};
+use super::lossy::{Piece, Seam, escaped};
 use super::reply::Aside;
 use super::retry::Failure;
 use super::usage::Usage;
@@ -55,7 +56,9 @@ pub(super) enum Progress {
 #[derive(Debug, Default)]
 struct Said {
     text: String,
+    text_seam: Seam,
     reasoning: String,
+    reasoning_seam: Seam,
     calls: Vec<GrowingCall>,
     echo: Echo,
 }
@@ -66,6 +69,7 @@ struct GrowingCall {
     call: WireToolCall,
     /// How far the arguments have come.
     balance: Balance,
+    seam: Seam,
 }
 
 impl Growing {
@@ -96,7 +100,7 @@ impl Growing {
                 self.is_done = true;
                 return Ok(String::new());
             }
-            Part::Document(document) => String::from_utf8_lossy(document),
+            Part::Document(document) => escaped(document),
         };
         if !document.starts_with('[') {
             return self.take_document(&document, secret);
@@ -184,10 +188,11 @@ impl Growing {
         if self.documents == 0 {
             return Err(unusable(self.unusable.unwrap_or("it has no chat completion")));
         }
-        let said = match self.message {
+        let mut said = match self.message {
             Some(message) if self.pieces.is_empty() => message,
             _ => self.pieces,
         };
+        said.finish();
         Ok(Decoded {
             text: said.text,
             tool_calls: with_ids(said.calls.into_iter().map(|growing| growing.call).collect()),
@@ -270,13 +275,24 @@ impl Said {
                 touched.push(at);
             }
         }
-        self.reasoning.push_str(&piece.reasoning());
-        let mut added = piece.content.map(content_text).unwrap_or_default();
-        if added.is_empty() {
-            added = piece.refusal.and_then(string).unwrap_or_default();
+        let thought = self.reasoning_seam.join(&piece.reasoning());
+        self.reasoning.push_str(&thought);
+        let mut spoken = piece.content.map(content_text).unwrap_or_default();
+        if spoken.is_empty() {
+            spoken = piece.refusal.and_then(text).unwrap_or_default();
         }
+        let added = self.text_seam.join(&spoken);
         self.text.push_str(&added);
         added
+    }
+
+    /// Nothing follows.
+    fn finish(&mut self) {
+        self.text.push_str(self.text_seam.end());
+        self.reasoning.push_str(self.reasoning_seam.end());
+        for GrowingCall { call, seam, .. } in &mut self.calls {
+            call.arguments.push_str(seam.end());
+        }
     }
 
     /// The call that an element of a piece belongs to, or `None` if it begins one. `touched` are the calls that the piece's earlier
@@ -308,7 +324,7 @@ struct CallPiece {
     index: Option<u64>,
     id: String,
     name: String,
-    arguments: String,
+    arguments: Piece,
 }
 
 impl CallPiece {
@@ -334,16 +350,17 @@ impl GrowingCall {
         if !piece.name.is_empty() {
             call.name = piece.name;
         }
-        if self.balance.is_complete() && piece.arguments == call.arguments {
+        let arguments = self.seam.join(&piece.arguments);
+        if self.balance.is_complete() && arguments == call.arguments {
             // Some endpoints repeat the complete call at the end.
             return;
         }
         // Some endpoints begin with `{}` and then send the arguments.
-        if call.arguments == "{}" && piece.arguments.starts_with('{') {
+        if call.arguments == "{}" && arguments.starts_with('{') {
             call.arguments.clear();
             self.balance = Balance::default();
         }
-        self.balance.read(piece.arguments.as_bytes());
-        call.arguments.push_str(&piece.arguments);
+        self.balance.read(arguments.as_bytes());
+        call.arguments.push_str(&arguments);
     }
 }

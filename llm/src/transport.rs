@@ -223,20 +223,20 @@ impl Transport {
 struct Ear<'a> {
     sink: Option<&'a Sink>,
     aside: Aside,
-    has_heard: bool,
+    heard_bytes: usize,
     has_told: bool,
 }
 
 impl<'a> Ear<'a> {
     fn new(transport: &'a Transport) -> Self {
         let aside = Aside::new(transport.offers_tools, transport.begins_in_thought);
-        Self { sink: transport.sink.as_ref(), aside, has_heard: false, has_told: false }
+        Self { sink: transport.sink.as_ref(), aside, heard_bytes: 0, has_told: false }
     }
 
     /// Hears a piece.
     fn hear(&mut self, text: &str) {
         if !text.is_empty() {
-            self.has_heard = true;
+            self.heard_bytes += text.len();
             let told = self.aside.push(text);
             self.tell(&told);
         }
@@ -256,7 +256,10 @@ impl<'a> Ear<'a> {
 
     /// The reply with what was heard.
     fn end(mut self, mut decoded: Decoded) -> Decoded {
-        if self.has_heard {
+        if self.heard_bytes > 0 {
+            // Half a character at the end was held back.
+            let rest = decoded.text.split_off(self.heard_bytes.min(decoded.text.len()));
+            self.hear(&rest);
             let rest = self.aside.finish();
             self.tell(&rest);
         } else {

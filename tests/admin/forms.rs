@@ -254,7 +254,7 @@ async fn things_with_parts_are_edited_in_rows() {
         assert!(at_field.split("</p>").next().unwrap().contains(why), "{lost:?}: {at_field}");
     }
     // What a field would not give back as it is, is JSON: two lines in a field for one, parts of parts, things without a name.
-    let odd = json!({ "weapons": [{ "name": "Two\nlines" }], "inventory": ["", "rope"], "concentration": { "spell": "Light" },
+    let odd = json!({ "weapons": [{ "name": "Dagger", "properties": ["two\nlines"] }], "inventory": ["", "rope"], "concentration": { "spell": "Light" },
         "spells": [{ "name": "Zap", "level": 1, "attack": "none", "damage": { "dice": "1d6" } }],
         "features": [{ "name": "Luck", "description": "Once.\nTwice." }] });
     world.patch("/characters/zed", odd).await.expect(200);

@@ -95,7 +95,6 @@ async fn credentials_that_do_not_fit_are_told_so_and_change_nothing() {
         (with(&tenant.credential, json!({ "session_id": uuid::Uuid::nil() })), "validation_failed", 1008),
         (with(&tenant.credential, json!({ "client_id": "x".repeat(65) })), "validation_failed", 1008),
         (with(&tenant.credential, json!({ "client_id": 7 })), "validation_failed", 1008),
-        (with(&tenant.credential, json!({ "client_id": "a\u{0}b" })), "validation_failed", 1008),
         (with(&tenant.credential, json!({ "player_id": "nobody" })), "validation_failed", 1008),
         (with(&tenant.credential, json!({ "world_info": "x".repeat(5000) })), "validation_failed", 1008),
     ] {

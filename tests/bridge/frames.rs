@@ -26,7 +26,6 @@ async fn a_frame_that_does_not_fit_is_an_error_and_the_connection_stays() {
         (json!({ "type": "connect", "client_id": "vtt", "token": tenant.credential }).to_string(), "bad_request"),
         (json!({ "type": "chat_message" }).to_string(), "validation_failed"),
         (json!({ "type": "chat_message", "data": 7 }).to_string(), "validation_failed"),
-        (json!({ "type": "chat_message", "data": { "content": "a\u{0}b" } }).to_string(), "validation_failed"),
         (json!({ "type": "chat_message", "data": { "content": "x".repeat(20_001) } }).to_string(), "validation_failed"),
         (json!({ "type": "chat_message", "data": { "content": "x".repeat(66_000) } }).to_string(), "payload_too_large"),
         (json!({ "type": "turn_request", "data": { "steps": 2 } }).to_string(), "validation_failed"),
@@ -42,10 +41,7 @@ async fn a_frame_that_does_not_fit_is_an_error_and_the_connection_stays() {
     assert_eq!((&error["request_id"], &error["data"]["errors"][0]["pointer"]), (&json!("r1"), &json!("/data/total")));
     // Who asked is told, whatever is wrong with the rest of the frame.
     for (data, pointer) in [
-        (
-            json!({ "type": "chat_message", "request_id": "r2", "data": { "content": "a\u{0}b" } }),
-            json!("/data/content"),
-        ),
+        (json!({ "type": "chat_message", "request_id": "r2", "data": { "content": 7 } }), json!("/data/content")),
         (json!({ "type": "chat_message", "request_id": "r2", "data": { "content": "x".repeat(66_000) } }), json!(null)),
         (json!({ "request_id": "r2", "data": {} }), json!(null)),
         (json!({ "type": "turn_request", "request_id": "r2", "data": { "steps": 2 } }), json!("/data/steps")),

@@ -244,3 +244,59 @@ async fn calls_in_pieces_are_put_together() {
         }
     }
 }
+
+/// Gateways cut texts where they like: between the two halves of a character in UTF-16, or within its bytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_character_that_was_cut_in_two_is_whole() {
+    let endpoint = Scripted::start(vec![Act::Hang]).await;
+    let server = asking(&endpoint).await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let text = "Welcome friend \u{1f37a} to you.";
+    let sent = |delta: &str| chunk(json!({ "content": "DELTA" }), Value::Null).replace("DELTA", delta).into_bytes();
+    let end = chunk(json!({}), json!("stop")).into_bytes();
+    let as_stream = |chunks: &[Vec<u8>]| {
+        let head = head("text/event-stream").into_bytes();
+        Act::Raw([head, chunks.concat(), end.clone(), DONE.as_bytes().to_vec()].concat())
+    };
+    let halves = [sent("Welcome "), sent(r"friend \ud83c"), sent(r"\udf7a to you.")];
+    let empty_between = [sent(r"Welcome friend \ud83c"), sent(""), sent(r"\udf7a to you.")];
+    let chunk_of_bytes = |content: &[u8]| {
+        let whole = String::from_utf8(sent("|")).unwrap();
+        let (before, after) = whole.split_once('|').unwrap();
+        [before.as_bytes(), content, after.as_bytes()].concat()
+    };
+    let in_bytes: Vec<Vec<u8>> = text.as_bytes().chunks(3).map(chunk_of_bytes).collect();
+    for chunks in [&halves[..], &empty_between, &in_bytes] {
+        endpoint.follow(vec![as_stream(chunks)]);
+        assert_eq!(heard(&world).await.as_deref(), Ok(text));
+        assert_eq!(answered(&world).await.as_deref(), Ok(text));
+    }
+    // A half that stays alone costs nothing else.
+    for (chunks, text) in [
+        ([sent(r"Half \ud83c"), sent(" and whole")], "Half \u{fffd} and whole"),
+        ([sent("Half "), sent(r"\udf7a and whole")], "Half \u{fffd} and whole"),
+        ([sent("Half"), sent(r" \ud83c")], "Half \u{fffd}"),
+    ] {
+        endpoint.follow(vec![as_stream(&chunks)]);
+        assert_eq!(heard(&world).await.as_deref(), Ok(text));
+    }
+    // What the model remembers and thinks is cut in the same places.
+    let call = |arguments: &str, thought: &str| {
+        let function = json!({ "name": "NPC_memorize", "arguments": "ARGUMENTS" });
+        let calls = json!([{ "index": 0, "id": "c1", "function": function }]);
+        let chunk = chunk(json!({ "tool_calls": calls, "reasoning_content": "THOUGHT" }), Value::Null);
+        chunk.replace("ARGUMENTS", arguments).replace("THOUGHT", thought).into_bytes()
+    };
+    let called = [
+        call(r#"{\"player_id\": \"player_alice\", \"memory_string\": \"A beer \ud83c"#, r"Beer \ud83c"),
+        call(r#"\udf7a please.\"}"#, r"\udf7a?"),
+    ];
+    endpoint.follow(vec![as_stream(&called), as_stream(&halves)]);
+    let turn = world.bob("player_alice", "A beer.").await.expect(200);
+    assert_eq!(turn.body["tool_calls"][0]["arguments"]["memory_string"], "A beer \u{1f37a} please.", "{}", turn.text);
+    let memories = world.memories("npcs/innkeeper_bob", "player_alice").await;
+    assert!(memories.contains(&"A beer \u{1f37a} please.".to_owned()), "{memories:?}");
+    let trace = world.get(&format!("/turns/{}", turn.id())).await.expect(200).body;
+    assert_eq!(trace["trace"]["llm_calls"][0]["reasoning"], "Beer \u{1f37a}?", "{trace}");
+}

@@ -107,7 +107,7 @@ async fn files_that_mean_no_good_are_refused_with_a_reason() {
         ("too many values", values.into_bytes(), 400, "1000000 values"),
         ("a key twice", br#"{"name":"a","description":"x","name":"b"}"#.to_vec(), 400, "`name` occurs twice"),
         ("no UTF-8", b"{\"name\":\"\xff\"}".to_vec(), 400, "not UTF-8"),
-        ("NUL", br#"{"name":"a","description":"\u0000"}"#.to_vec(), 422, "NUL"),
+        ("a name of control characters", br#"{"name":"\u0000\u0007","description":"x"}"#.to_vec(), 422, "/name"),
         ("no JSON", b"hello".to_vec(), 400, "not valid JSON"),
         ("no card", b"{}".to_vec(), 422, "not a character card"),
         ("no name", br#"{"description":"x"}"#.to_vec(), 422, "/name"),

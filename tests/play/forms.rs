@@ -84,7 +84,7 @@ async fn what_is_refused_is_said_on_a_page() {
     let larger = "x".repeat(70_000);
     for (path, fields, status, why) in [
         ("say", &[("text", " ")][..], 422, "Write something"),
-        ("say", &[("text", "a\0b")], 422, "Write something"),
+        ("say", &[("text", "a\0b")], 422, "character 2 is U+0000"),
         ("say", &[("text", long.as_str())], 422, "4000"),
         ("say", &[("text", larger.as_str())], 413, "cannot be read"),
         ("say", &[("words", "Hello")], 400, "cannot be read"),

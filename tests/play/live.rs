@@ -193,3 +193,66 @@ async fn a_visit_that_ends_says_so() {
     browser.goto(&page).await;
     browser.until("the door", "return document.getElementById('enter')").await;
 }
+
+/// The names and data of the events in a stream, read as WHATWG HTML says: CR, LF and CR LF end lines.
+fn events_of(stream: &str) -> Vec<(String, String)> {
+    let lines = stream.replace("\r\n", "\n").replace('\r', "\n");
+    let field = |event: &str, name: &str| {
+        let values = event.split('\n').filter_map(|line| line.strip_prefix(name));
+        values.map(|value| value.strip_prefix(' ').unwrap_or(value).to_owned()).collect::<Vec<_>>().join("\n")
+    };
+    lines.split("\n\n").map(|event| (field(event, "event:"), field(event, "data:"))).collect()
+}
+
+/// What some reader takes for the end of a line, besides LF.
+const ENDINGS: [char; 8] = ['\r', '\u{85}', '\u{2028}', '\u{2029}', '\u{b}', '\u{c}', '\u{1c}', '\u{1e}'];
+
+/// No text ends an event or begins one, however its lines end: also one that was stored before texts were checked.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_text_becomes_an_event() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mallory = Guest::seated(&server, &token(&tenant, MALLORY).await).await;
+    let mut db = server.owner().await;
+    let mut words = Vec::new();
+    let endings = ENDINGS.map(String::from).into_iter().chain(["\r\n".to_owned(), "\n".to_owned()]);
+    for (n, end) in endings.enumerate() {
+        let content = format!("Alpha{n}{end}{end}event: over{end}data: Go away{n}.{end}{end}id: 7{end}Bravo{n}");
+        let id = says(&world, json!({ "content": format!("placeholder {n}") })).await;
+        let older = "UPDATE message SET content = $2 WHERE id = $1::uuid";
+        sqlx::query(older).bind(&id).bind(&content).execute(&mut db).await.unwrap();
+        words.extend([format!("Alpha{n}"), format!("Go away{n}."), format!("Bravo{n}")]);
+    }
+    let page =
+        mallory.http.get(format!("{}/play/port-town/live?after=0", server.url)).header("cookie", &mallory.cookie);
+    let mut page = page.send().await.unwrap();
+    assert_eq!(page.status(), 200);
+    // What a player can say today.
+    let alice = tenant.token(json!({ "campaign": "port-town", "player_id": ALICE })).await;
+    let said =
+        json!({ "player_id": ALICE, "arguments": { "message": "Charlie\rDelta\r\revent: over\rdata: Off.\r\rEcho" } });
+    alice.post("/v1/campaigns/port-town/commands/ooc", said).await.expect(200);
+    words.extend(["Charlie", "Delta", "Off.", "Echo"].map(str::to_owned));
+    let mut read = String::new();
+    while !read.contains("Echo") {
+        read.push_str(&String::from_utf8_lossy(&page.chunk().await.unwrap().expect("the stream goes on")));
+    }
+    let events = events_of(&read);
+    assert!(events.iter().all(|(name, _)| name != "over"), "{read}");
+    for word in &words {
+        assert!(events.iter().any(|(_, data)| data.contains(word.as_str())), "{word} is in no event: {read}");
+    }
+    let begins = |text: &str| events.iter().any(|(_, data)| data.trim_start().starts_with(text));
+    assert!(!begins("Go away") && !begins("Off."), "{read}");
+    assert!(!read.contains(ENDINGS), "readers that end lines in more places find other events: {read:?}");
+    // The streams of clients are JSON.
+    let changes = tenant.request(reqwest::Method::GET, "/v1/campaigns/port-town/events");
+    let mut changes = changes.header("last-event-id", "0").send().await.unwrap();
+    let mut read = String::new();
+    while !read.contains("Echo") {
+        read.push_str(&String::from_utf8_lossy(&changes.chunk().await.unwrap().expect("the stream goes on")));
+    }
+    assert!(!read.contains(ENDINGS), "{read:?}");
+    assert!(read.contains("\\u2028") && read.contains("\\u0085"), "{read}");
+}

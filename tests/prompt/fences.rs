@@ -57,10 +57,15 @@ pub fn is_balanced(tags: &[String]) -> bool {
     open.is_empty()
 }
 
+/// The text without what no stored text may contain.
+fn storable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || "\r\n\t".contains(*c)).collect()
+}
+
 /// A world in which everything that people write is `text`.
 async fn world_of<'a>(client: &'a Client<'a>, campaign: &str, text: &str) -> World<'a> {
-    // Names are one line without control characters; the rest may hold anything but NUL.
-    let text = text.replace('\0', "");
+    // Names are one line; the rest may hold anything that may be stored.
+    let text = storable(text);
     let line: String = text
         .chars()
         .map(|c| if c.is_control() || "\u{2028}\u{2029}".contains(c) { ' ' } else { c })
@@ -122,7 +127,7 @@ async fn hostile_words_change_no_structure() {
     let mut expected = Vec::new();
     for (n, text) in std::iter::once("A harmless word.").chain(HOSTILE).enumerate() {
         let world = world_of(&tenant, &format!("world-{n}"), text).await;
-        let action = format!("abracadabra {}", text.replace('\0', ""));
+        let action = format!("abracadabra {}", storable(text));
         let calls = json!([{ "tool_name": text, "parameters": { "memory_string": text } }]);
         for mode in ["native", "xml"] {
             // Two turns, so that the first stands in the history of the second; in XML mode with a result in between.

@@ -142,8 +142,10 @@ fn read(frame: Incoming) -> Result<Connect, Refusal> {
     if let Value::Object(data) = frame.data {
         members.extend(data);
     }
-    let fits = json::sound(&Value::Object(members.clone()), &mut String::new());
-    fits.and_then(|()| read::typed(Value::Object(members))).map_err(Refusal::of(Close::BadConnect))
+    let mut members = Value::Object(members);
+    json::sound(&mut members, &mut String::new())
+        .and_then(|()| read::typed(members))
+        .map_err(Refusal::of(Close::BadConnect))
 }
 
 /// The owner of the credential, if the credential may connect from this address and origin.

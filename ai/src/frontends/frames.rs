@@ -40,7 +40,8 @@ impl Incoming {
     pub fn read(text: &str) -> Result<Self, Unreadable> {
         let bad = |why: String| Error::new(Code::BadRequest, why);
         let none = |error| Unreadable { error, request_id: None };
-        let read = json::parse(text).map_err(|e| none(json::refused("The frame", &e)))?;
+        let mut read = json::parse(text).map_err(|e| none(json::refused("The frame", &e)))?;
+        json::clean(&mut read);
         let Value::Object(members) = read else { return Err(none(bad("A frame must be a JSON object.".to_owned()))) };
         let request_id = match members.get("request_id") {
             None | Some(Value::Null) => None,
@@ -63,8 +64,8 @@ impl Incoming {
             return Err(Error::new(Code::PayloadTooLarge, detail));
         }
         let data = members.remove("data").unwrap_or(Value::Null);
-        let read = Self { kind, request_id, data, members };
-        json::sound(&read.data, &mut "/data".to_owned())?;
+        let mut read = Self { kind, request_id, data, members };
+        json::sound(&mut read.data, &mut "/data".to_owned())?;
         Ok(read)
     }
 }

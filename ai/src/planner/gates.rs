@@ -217,7 +217,7 @@ async fn named(stage: Stage<'_>, command: &Command, args: &mut Map<String, Value
 pub fn fitting(command: &Command, args: Map<String, Value>) -> std::result::Result<Value, Refused> {
     let mut args = Value::Object(args);
     as_meant(command.schema(), &mut args);
-    let is_unsound = json::sound(&args, &mut String::new()).is_err();
+    let is_unsound = json::sound(&mut args, &mut String::new()).is_err();
     match command.check(&args) {
         Ok(()) if !is_unsound => Ok(args),
         _ => Err(Reason::ArgValidation.into()),

@@ -2,14 +2,15 @@
 
 use std::{borrow::Cow, fmt::Write as _, ops::Range, sync::Arc};
 
+use base::text::on_one_line;
 pub use world::messages::prompt_text::inside;
 
 /// The text in the form for a fence's attribute: on one line, without quotes.
 #[must_use]
 pub fn attribute(text: &str) -> Cow<'_, str> {
-    let unfit = |c: char| c.is_control() || matches!(c, '"' | '<' | '>');
-    if !text.contains(unfit) {
-        return Cow::Borrowed(text);
+    let text = on_one_line(text);
+    if !text.contains(['"', '<', '>']) {
+        return text;
     }
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -17,7 +18,6 @@ pub fn attribute(text: &str) -> Cow<'_, str> {
             '"' => out.push_str("&quot;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
-            c if c.is_control() => out.push(' '),
             c => out.push(c),
         }
     }

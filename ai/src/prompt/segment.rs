@@ -13,7 +13,12 @@ use super::{
     macros::Macros,
 };
 use crate::tools::{self, paid};
-use base::{error::Result, stored::Columns, tokens};
+use base::{
+    error::Result,
+    stored::Columns,
+    text::{json_on_one_line, on_one_line},
+    tokens,
+};
 use db::tenancy::TenantTx;
 use llm::ReplyMode;
 use time::OffsetDateTime;
@@ -268,9 +273,9 @@ pub fn tools(cast: &Cast, mode: ReplyMode) -> String {
     let mut text = String::new();
     fence::open(&mut text, "available_tools", &[]);
     for grant in granted {
-        let _ = writeln!(text, "- {}: {}", grant.tool.name, fence::inside(&grant.description()));
+        let _ = writeln!(text, "- {}: {}", grant.tool.name, fence::inside(&on_one_line(&grant.description())));
         if mode == ReplyMode::Xml {
-            let _ = writeln!(text, "  parameters: {}", fence::inside(&grant.schema().to_string()));
+            let _ = writeln!(text, "  parameters: {}", fence::inside(&json_on_one_line(&grant.schema().to_string())));
         }
     }
     fence::close(&mut text, "available_tools");
@@ -361,10 +366,6 @@ pub fn influence(cast: &Cast, has: Influence) -> String {
     let mut text = String::new();
     fence::put(&mut text, "influence", &[("current", &current), ("max", &max)], &lines);
     text
-}
-
-fn on_one_line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
 }
 
 /// ⑧ Events of the world that have not ended, for the turn's message: the newest that fit.

@@ -25,6 +25,7 @@ use base::{
     error::{Code, Error, Result},
     metrics,
     stored::{self, Columns},
+    text::on_one_line,
 };
 use db::tenancy::{self, Actor, TenantTx};
 use edge::{caller::Caller, http::idempotency::IdempotencyKey, tenants::Tenant};
@@ -227,7 +228,7 @@ fn line(row: &PgRow) -> Result<String> {
     if let Some(text) = row.read::<Option<String>>("text")? {
         let _ = write!(out, ": {}", text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
-    Ok(out.chars().take(ACTION_CHARS).collect())
+    Ok(on_one_line(&out).chars().take(ACTION_CHARS).collect())
 }
 
 /// The newest actions that fit, oldest first, and the number of earlier ones.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{plain::plain, spec::ToolCx};
 use base::{
     error::{Error, FieldError, Result},
-    json,
+    json, text,
 };
 use edge::http::{
     misfit::{self, ERRORS_MAX},
@@ -54,9 +54,6 @@ pub(super) fn text<'a>(given: &'a str, pointer: &str, chars_max: usize) -> Resul
     if text.chars().count() > chars_max {
         return Err(Error::invalid(pointer, "too_long", format!("must have at most {chars_max} characters")));
     }
-    if text.contains('\0') {
-        return Err(Error::invalid(pointer, "invalid_text", "Text must not contain NUL characters."));
-    }
     Ok(text)
 }
 
@@ -74,8 +71,8 @@ pub(super) fn line<'a>(given: &'a str, pointer: &str) -> Result<&'a str> {
 /// `validation_failed` at `pointer`.
 pub(super) fn line_of<'a>(given: &'a str, pointer: &str, chars_max: usize) -> Result<&'a str> {
     let line = text(given, pointer, chars_max)?;
-    if line.chars().any(char::is_control) {
-        return Err(Error::invalid(pointer, "invalid_text", "must be one line without control characters"));
+    if line.contains(text::ends_line) {
+        return Err(Error::invalid(pointer, "invalid_text", "must be one line"));
     }
     Ok(line)
 }
@@ -100,8 +97,8 @@ pub(crate) fn schema<T: JsonSchema>() -> Value {
 ///
 /// # Errors
 /// `validation_failed` with a pointer to each argument that does not fit its type, and to the first missing argument.
-pub(crate) fn read<T: DeserializeOwned>(given: Value) -> Result<T> {
-    json::sound(&given, &mut String::new())?;
+pub(crate) fn read<T: DeserializeOwned>(mut given: Value) -> Result<T> {
+    json::sound(&mut given, &mut String::new())?;
     let Value::Object(members) = &given else {
         return Err(Error::invalid("", "invalid_value", "Arguments must be an object."));
     };

@@ -11,7 +11,10 @@ use super::{
     answers::PostsSent,
     spec::{ActorKind, ToolCx, ToolSpec},
 };
-use base::error::{Error, Result};
+use base::{
+    error::{Error, Result},
+    text,
+};
 use world::{
     messages::service::{CONTENT_CHARS_MAX, NewMessage},
     sessions::events::characters_named,
@@ -153,14 +156,15 @@ fn fault(post: &Post) -> Option<String> {
     if long(&post.speaker_name) || long(&post.flavor) {
         return Some("speaker_name and flavor must have at most 200 characters".to_owned());
     }
-    // PostgreSQL cannot store NUL characters.
-    let texts = [Some(&post.content), post.speaker_name.as_ref(), post.flavor.as_ref()];
-    texts.into_iter().flatten().any(|t| t.contains('\0')).then(|| "text must not hold NUL characters".to_owned())
+    None
 }
 
 fn message_of(cx: &ToolCx<'_>, post: Post, whisper: Vec<String>) -> NewMessage {
-    let speaker =
-        |given: Option<String>, own: &str| given.filter(|s| !s.trim().is_empty()).unwrap_or_else(|| own.to_owned());
+    let speaker = |given: Option<String>, own: &str| {
+        given
+            .filter(|s| !s.trim().is_empty())
+            .map_or_else(|| own.to_owned(), |s| text::on_one_line(s.trim()).into_owned())
+    };
     let mut message = match cx.session {
         Some(session) => {
             let name = speaker(post.speaker_name, session.speaker());

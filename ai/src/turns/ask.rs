@@ -9,7 +9,7 @@ use crate::state::Ai;
 use base::{
     clock::millis,
     error::{Code, Error, Result},
-    metrics,
+    metrics, text,
 };
 use edge::{models::Choice, tenants::tasks::Task};
 use llm::{CancellationToken, ChatRequest, Completion, Ending, LlmError, Sink};
@@ -154,7 +154,7 @@ async fn ask_one(
 
 /// The beginning of a text, as a record can store it.
 fn head(text: &str, bytes_max: usize) -> String {
-    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or_default().replace('\0', "")
+    text.get(..text.floor_char_boundary(bytes_max)).map(text::cleaned).unwrap_or_default().into_owned()
 }
 
 fn provider_error(error: LlmError) -> Error {

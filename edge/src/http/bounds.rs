@@ -25,7 +25,10 @@ use utoipa::{
 };
 
 use super::{misfit, read};
-use base::error::{Error, FieldError, Result};
+use base::{
+    error::{Error, FieldError, Result},
+    text,
+};
 
 /// Characters in a string, such as a name or an id.
 pub const CHARS: usize = 200;
@@ -39,6 +42,11 @@ pub const BYTES: usize = 64 * 1024;
 pub const ROW_BYTES_MAX: usize = 1024 * 1024;
 /// The schema keyword for the largest number of bytes of JSON. JSON Schema has no keyword for this.
 pub const BYTES_WORD: &str = "x-max-bytes";
+/// Members that are names, in any schema. Those of at most [`CHARS`] characters have one line. Frontends' own names may be
+/// longer, and are put on one line instead.
+const NAMES: [&str; 3] = ["name", "title", "alias"];
+/// The pattern of a text with one line. Other characters that end a line are in no text.
+const ONE_LINE: &str = r"^[^\n\r\u2028\u2029]*$";
 /// The largest number of broken limits that one answer reports.
 const ERRORS_MAX: usize = 20;
 
@@ -277,7 +285,10 @@ fn limit_object(name: &str, object: &mut Object) {
     );
     let (is_text, is_map) = (is(&Type::String), is(&Type::Object));
     if is_text && !is_short {
-        object.max_length.get_or_insert_with(|| chars(name));
+        let max_length = *object.max_length.get_or_insert_with(|| chars(name));
+        if max_length <= CHARS && name.rsplit('/').next().is_some_and(|member| NAMES.contains(&member)) {
+            object.pattern.get_or_insert_with(|| ONE_LINE.to_owned());
+        }
     }
     if let Some((_, least, most)) = RANGES.iter().find(|(at, ..)| *at == name) {
         object.minimum = Some((*least).into());
@@ -432,12 +443,15 @@ impl Walk<'_> {
             return self.broken(format!("must have at most {max} bytes of JSON"));
         }
         match value {
-            Value::String(text) => {
+            Value::String(value) => {
                 if let Some(max) = most("maxLength")
-                    && text.len() > max
-                    && text.chars().count() > max
+                    && value.len() > max
+                    && value.chars().count() > max
                 {
                     self.broken(format!("must have at most {max} characters"));
+                }
+                if says.get("pattern").is_some_and(|pattern| pattern == ONE_LINE) && value.contains(text::ends_line) {
+                    self.broken("must be one line".to_owned());
                 }
             }
             // serde would also read a struct from a list, its items in the order of the fields.

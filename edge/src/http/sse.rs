@@ -9,7 +9,10 @@ use actix_web::{
 use futures_util::Stream;
 use serde::Serialize;
 
-use base::error::{Error, Result};
+use base::{
+    error::{Error, Result},
+    text,
+};
 
 /// The time between two heartbeats, which keep proxies from closing the connection as idle.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -26,7 +29,8 @@ pub fn come_back_after(time: Duration) -> Bytes {
     Bytes::from(format!("retry: {}\n\n", time.as_millis()))
 }
 
-/// Writes one event. JSON contains no line breaks. Without an id, a client that reconnects still names the event before it.
+/// Writes one event, with JSON in which no reader finds a second line. Without an id, a client that reconnects still names the event
+/// before it.
 ///
 /// # Errors
 /// `internal` if the data cannot be written as JSON.
@@ -36,21 +40,24 @@ pub fn event(to: &mut BytesMut, name: &str, id: Option<&str>, data: &impl Serial
         to.extend_from_slice(format!("id: {id}\n").as_bytes());
     }
     to.extend_from_slice(b"data: ");
-    to.extend_from_slice(&serde_json::to_vec(data).map_err(Error::internal)?);
+    let data = serde_json::to_string(data).map_err(Error::internal)?;
+    to.extend_from_slice(text::json_on_one_line(&data).as_bytes());
     to.extend_from_slice(b"\n\n");
     Ok(())
 }
 
-/// Writes one event whose data is a fragment of a page, one `data:` line per line. Without an id, a client that
+/// Writes one event whose data is a fragment of a page, one `data:` line per line, whatever ends it. Without an id, a client that
 /// reconnects receives it again.
 pub fn html(to: &mut BytesMut, name: &str, id: Option<&str>, html: &str) {
     to.extend_from_slice(format!("event: {name}\n").as_bytes());
     if let Some(id) = id {
         to.extend_from_slice(format!("id: {id}\n").as_bytes());
     }
-    for line in html.trim_end_matches('\n').split('\n') {
+    for line in text::lines(html.trim_end_matches(['\n', '\r'])) {
         to.extend_from_slice(b"data: ");
-        to.extend_from_slice(line.trim_end_matches('\r').as_bytes());
+        // Some readers end lines at these too. In text and attributes, a reference is the same as the character, and fragments have
+        // neither scripts nor styles.
+        to.extend_from_slice(line.replace('\u{2028}', "&#x2028;").replace('\u{2029}', "&#x2029;").as_bytes());
         to.extend_from_slice(b"\n");
     }
     to.extend_from_slice(b"\n");

@@ -2,7 +2,10 @@
 
 use garde::Validate;
 
-use base::error::{Error, FieldError, Result};
+use base::{
+    error::{Error, FieldError, Result},
+    text,
+};
 
 /// Validates `input` by its own rules.
 ///
@@ -35,8 +38,11 @@ pub fn line(value: &str, _: &()) -> garde::Result {
     if value.chars().count() > 200 {
         return Err(garde::Error::new("must have at most 200 characters"));
     }
-    if value.chars().any(char::is_control) {
+    if value.contains(char::is_control) {
         return Err(garde::Error::new("must not contain control characters"));
+    }
+    if value.contains(text::ends_line) {
+        return Err(garde::Error::new("must be one line"));
     }
     Ok(())
 }

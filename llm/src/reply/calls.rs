@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::call::{CALLS_BYTES_MAX, CALLS_PER_REPLY_MAX, ProposedCall, too_many};
 use super::text::{decode_entities, with_escaped_controls};
 use crate::completion::WireToolCall;
+use base::{json, text};
 
 const NAMES: [&str; 4] = ["tool_name", "name", "tool", "function"];
 const ARGUMENTS: [&str; 5] = ["parameters", "arguments", "args", "params", "input"];
@@ -76,7 +77,7 @@ fn name(fields: &Map<String, Value>) -> Option<&str> {
 }
 
 fn one(mut fields: Map<String, Value>, raw: &str, escaped_entities: bool) -> Result<ProposedCall, String> {
-    let mut name = name(&fields).ok_or("a call has no name")?.replace('\0', "");
+    let mut name = text::on_one_line(name(&fields).ok_or("a call has no name")?).into_owned();
     if escaped_entities {
         name = decode_entities(&name);
     }
@@ -144,29 +145,21 @@ fn object(value: Value) -> Result<Value, String> {
     }
 }
 
-/// Removes NUL characters from strings and keys (they cannot be stored), and decodes entities if the list was written inside XML.
-/// The JSON parser limits the depth.
+/// Makes strings and keys fit to be stored, and decodes entities if the list was written inside XML.
 fn clean(value: &mut Value, escaped_entities: bool) {
-    match value {
-        Value::String(text) => clean_text(text, escaped_entities),
-        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, escaped_entities)),
-        Value::Object(fields) => {
-            if fields.keys().any(|key| key.contains('\0')) {
-                *fields =
-                    std::mem::take(fields).into_iter().map(|(key, value)| (key.replace('\0', ""), value)).collect();
-            }
-            fields.values_mut().for_each(|field| clean(field, escaped_entities));
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    if escaped_entities {
+        decode_all(value);
     }
+    json::clean(value);
 }
 
-fn clean_text(text: &mut String, escaped_entities: bool) {
-    if escaped_entities && text.contains('&') {
-        *text = decode_entities(text);
-    }
-    if text.contains('\0') {
-        *text = text.replace('\0', "");
+/// Decodes the entities in all strings. The JSON parser limits the depth.
+fn decode_all(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains('&') => *text = decode_entities(text),
+        Value::Array(items) => items.iter_mut().for_each(decode_all),
+        Value::Object(fields) => fields.values_mut().for_each(decode_all),
+        _ => {}
     }
 }
 

@@ -7,6 +7,7 @@
 use super::NARRATIVE_BYTES_MAX;
 use super::mode::ReplyMode;
 use super::text::decode_entities_into;
+use base::text::Cleaner;
 
 const OPEN: &str = "<narrative>";
 const CLOSE: &str = "</narrative>";
@@ -23,6 +24,7 @@ pub struct Partial {
     /// Whitespace that is shown once other text follows.
     held: String,
     shown: String,
+    cleaner: Cleaner,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +40,14 @@ enum At {
 impl Partial {
     /// An empty reply.
     pub fn new(mode: ReplyMode) -> Self {
-        Self { mode, raw: String::new(), at: At::Beginning, held: String::new(), shown: String::new() }
+        Self {
+            mode,
+            raw: String::new(),
+            at: At::Beginning,
+            held: String::new(),
+            shown: String::new(),
+            cleaner: Cleaner::default(),
+        }
     }
 
     /// Adds a piece and returns the text that may now be shown.
@@ -120,7 +129,8 @@ impl Partial {
     }
 
     fn show(&mut self, text: &str) {
-        for c in text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')) {
+        for c in text.chars() {
+            let Some(c) = self.cleaner.take(c) else { continue };
             if self.shown.len() + self.held.len() + c.len_utf8() > NARRATIVE_BYTES_MAX {
                 self.at = At::Waiting;
                 return;
@@ -173,6 +183,7 @@ mod tests {
     #[test]
     fn what_is_shown_adds_up_to_the_narrative() {
         check_in_pieces(ReplyMode::Native, "  The door opens.\r\n\n A cat, é!  ", "The door opens.\n\n A cat, é!");
+        check_in_pieces(ReplyMode::Native, "\u{1b} One.\rTwo\u{7}.\r\r\nThree.\u{85}\u{1b} ", "One.\nTwo.\n\nThree.");
         check_in_pieces(ReplyMode::Native, "<this> is text", "<this> is text");
         for reply in [
             "<response><narrative>Bob &amp; Ann nod &#8212; twice.\n\nThen & there &lt;</narrative><tools>[]</tools></response>",

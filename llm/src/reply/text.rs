@@ -1,5 +1,7 @@
 //! Small text functions with linear cost: code fences, entities, and cleaning text for display and storage.
 
+use base::text::cleaned;
+
 /// Removes Markdown code fences around the whole text, including nested ones. A missing closing fence does not matter.
 pub(super) fn without_fences(text: &str) -> &str {
     const NESTED_MAX: usize = 4;
@@ -69,18 +71,13 @@ fn entity(text: &str) -> Option<(char, usize)> {
     Some((decoded, end + 1))
 }
 
-/// Trims the text, drops control characters except line breaks and tabs (a NUL cannot be stored), and cuts at a character boundary.
-/// The second value says whether the text was cut.
+/// Makes the text fit to be stored ([`base::text`]), trims it, and cuts at a character boundary. The second value says whether the
+/// text was cut.
 pub(super) fn presentable(text: &str, bytes_max: usize) -> (String, bool) {
+    let text = cleaned(text);
     let text = text.trim();
-    let mut out = String::with_capacity(text.len().min(bytes_max));
-    for c in text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')) {
-        if out.len() + c.len_utf8() > bytes_max {
-            return (out, true);
-        }
-        out.push(c);
-    }
-    (out, false)
+    let end = text.floor_char_boundary(bytes_max);
+    (text.get(..end).unwrap_or_default().to_owned(), end < text.len())
 }
 
 /// Escapes line breaks and other control characters inside JSON strings, which models leave unescaped. `None` if nothing has to

@@ -9,6 +9,7 @@ use super::{
     answer::is_htmx,
     submitted::{TOKEN_FIELD, body},
 };
+use base::text;
 use edge::http::forms::from_our_page;
 
 /// The largest form that is carried. Encoded once more, it still fits into the sign-in form.
@@ -27,7 +28,9 @@ impl PendingForm {
     pub(super) fn read(&self) -> Vec<(String, String)> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(&self.fields).unwrap_or_default();
         let pairs = url::form_urlencoded::parse(&bytes).into_owned();
-        pairs.filter(|(name, value)| name != TOKEN_FIELD && !name.contains('\0') && !value.contains('\0')).collect()
+        pairs
+            .filter(|(name, value)| name != TOKEN_FIELD && text::checked(name).is_ok() && text::checked(value).is_ok())
+            .collect()
     }
 }
 

@@ -8,7 +8,10 @@ use actix_web::{
 };
 use futures_util::stream;
 
-use base::error::{Code, Error, Result};
+use base::{
+    error::{Code, Error, Result},
+    json, text,
+};
 use edge::{
     http::{body::received, forms::from_our_page},
     users::sessions::Secret,
@@ -136,15 +139,14 @@ impl Submitted {
         Ok(form)
     }
 
-    /// Browsers end lines with CR LF; rows are stored with LF.
+    /// Adds a field. Browsers end lines with CR LF; rows are stored with LF.
     fn add(&mut self, name: String, value: String) -> Result<()> {
         if self.fields.len() >= FIELDS_MAX {
             return Err(Error::new(Code::BadRequest, format!("A form may have at most {FIELDS_MAX} fields.")));
         }
-        if name.contains('\0') || value.contains('\0') {
-            return Err(Error::invalid(format!("/{name}"), "invalid_text", "Text must not contain NUL characters."));
-        }
-        self.fields.push((name, value.replace("\r\n", "\n")));
+        let name = text::on_one_line(&name).into_owned();
+        let value = text::checked(&value).map_err(|unfit| json::unfit_text(&format!("/{name}"), unfit))?.into_owned();
+        self.fields.push((name, value));
         Ok(())
     }
 

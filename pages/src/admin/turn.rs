@@ -470,7 +470,7 @@ pub async fn choose(at: InCampaign) -> Result<HttpResponse> {
 /// Corrects the narrative.
 pub async fn correct(at: InCampaign) -> Result<HttpResponse> {
     let turn = id(&at)?;
-    let narrative = at.form.text("narrative").replace("\r\n", "\n");
+    let narrative = at.form.text("narrative").to_owned();
     match again::correct_one(&at.app, &at.caller, &at.campaign.slug, turn, &narrative, &Expected::any()).await {
         Ok(_) => Ok(at.redirect(&at.url(&format!("turns/{turn}")), "The answer was corrected.")),
         Err(error) => refused(&at, error).await,

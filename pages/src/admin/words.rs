@@ -1,7 +1,12 @@
 //! Values for people to read, and lists as people write them.
 
-use edge::users::Role;
 use serde_json::Value;
+
+use base::{
+    error::{Error, FieldError},
+    json,
+};
+use edge::users::Role;
 
 /// A role of a user as people read it. The role `owner` is not called so, because the owners of places are something else.
 #[must_use]
@@ -83,4 +88,18 @@ pub fn json(value: &Value) -> String {
         _ => false,
     };
     if is_empty { String::new() } else { serde_json::to_string_pretty(value).unwrap_or_default() }
+}
+
+/// The value of JSON that people wrote.
+///
+/// # Errors
+/// What is wrong with it, as a sentence.
+pub fn json_of(text: &str) -> Result<Value, String> {
+    let mut value = json::parse(text).map_err(|e| format!("This is not JSON: {e}."))?;
+    let first = |error: Error| match error.errors.first() {
+        Some(FieldError { pointer, message, .. }) => format!("{message} It is at `{pointer}`."),
+        None => error.detail.clone(),
+    };
+    json::sound(&mut value, &mut String::new()).map_err(first)?;
+    Ok(value)
 }

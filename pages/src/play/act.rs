@@ -78,7 +78,7 @@ async fn post_words(
     from_our_page(request)?;
     let words = filled(words)?;
     let text = words.text.trim();
-    if text.is_empty() || text.chars().count() > SAID_CHARS_MAX || text.contains('\0') {
+    if text.is_empty() || text.chars().count() > SAID_CHARS_MAX {
         return Err(Error::invalid(
             "/text",
             "invalid_value",

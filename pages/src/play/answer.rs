@@ -1,9 +1,14 @@
 //! What the pages at the table answer, and how they read a form.
 
-use actix_web::{HttpRequest, HttpResponse, error::UrlencodedError, http::StatusCode, web};
+use actix_web::{FromRequest, HttpRequest, HttpResponse, dev::Payload, error::UrlencodedError, http::StatusCode, web};
 use askama::Template;
+use futures_util::future::LocalBoxFuture;
+use serde::de::DeserializeOwned;
 
-use base::error::{Code, Error, Result};
+use base::{
+    error::{Code, Error, Result},
+    json, text,
+};
 use edge::http::reply::html;
 
 pub(super) fn rendered(template: &impl Template) -> Result<HttpResponse> {
@@ -53,18 +58,42 @@ pub(super) fn see(path: &str) -> HttpResponse {
 }
 
 /// A form, or the reason why it cannot be read.
-pub(super) type Filled<T> = std::result::Result<web::Form<T>, actix_web::Error>;
+pub(super) type Filled<T> = Result<Form<T>>;
 
 /// The contents of a form.
 pub(super) fn filled<T>(form: Filled<T>) -> Result<T> {
-    form.map(web::Form::into_inner).map_err(|error| {
-        let code = match error.as_error() {
-            Some(UrlencodedError::Overflow { .. }) => Code::PayloadTooLarge,
-            Some(UrlencodedError::ContentType) => Code::UnsupportedMediaType,
-            _ => Code::BadRequest,
-        };
-        Error::new(code, "This form cannot be read. Reload the page.")
-    })
+    form.map(|Form(contents)| contents)
+}
+
+/// A form whose texts can be stored.
+pub(super) struct Form<T>(T);
+
+impl<T: DeserializeOwned> FromRequest for Form<T> {
+    type Error = Error;
+    type Future = LocalBoxFuture<'static, Result<Self>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let pairs = web::Form::<Vec<(String, String)>>::from_request(request, payload);
+        Box::pin(async move {
+            let web::Form(pairs) = pairs.await.map_err(|error| unreadable(error.as_error()))?;
+            let mut texts = url::form_urlencoded::Serializer::new(String::new());
+            for (name, value) in &pairs {
+                let value = text::checked(value).map_err(|unfit| json::unfit_text(&format!("/{name}"), unfit))?;
+                texts.append_pair(name, &value);
+            }
+            let contents = web::Query::<T>::from_query(&texts.finish()).map_err(|_| unreadable(None))?;
+            Ok(Self(contents.into_inner()))
+        })
+    }
+}
+
+fn unreadable(error: Option<&UrlencodedError>) -> Error {
+    let code = match error {
+        Some(UrlencodedError::Overflow { .. }) => Code::PayloadTooLarge,
+        Some(UrlencodedError::ContentType) => Code::UnsupportedMediaType,
+        _ => Code::BadRequest,
+    };
+    Error::new(code, "This form cannot be read. Reload the page.")
 }
 
 /// Whether htmx sent the request and puts the response into the page.

@@ -18,6 +18,7 @@ use super::{
 use base::{
     clock,
     error::{Error, Result},
+    json, text,
 };
 
 /// The most rolls of one request.
@@ -155,11 +156,10 @@ pub fn check(rolls: &[RollInput]) -> Result<()> {
         let message = format!("must have at most {FLAVOR_CHARS_MAX} characters");
         return Err(Error::invalid(format!("/rolls/{i}/flavor"), "invalid_value", message));
     }
-    match rolls.iter().position(|r| r.flavor.as_deref().is_some_and(|f| f.contains('\0'))) {
+    let unfit = |r: &RollInput| text::checked(r.flavor.as_deref()?).err();
+    match rolls.iter().enumerate().find_map(|(i, roll)| Some((i, unfit(roll)?))) {
         None => Ok(()),
-        Some(i) => {
-            Err(Error::invalid(format!("/rolls/{i}/flavor"), "invalid_text", "Text must not contain NUL characters."))
-        }
+        Some((i, unfit)) => Err(json::unfit_text(&format!("/rolls/{i}/flavor"), unfit)),
     }
 }
 

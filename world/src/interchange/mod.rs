@@ -24,6 +24,7 @@ pub mod file;
 pub mod http;
 pub mod lorebook;
 pub mod names;
+pub mod originals;
 pub mod out;
 pub mod pending;
 pub mod picture;

@@ -169,6 +169,11 @@ impl Report {
         }
     }
 
+    /// Warns that the texts at these paths lost control characters.
+    pub fn warn_of_control_characters(&mut self, paths: impl IntoIterator<Item = String>) {
+        paths.into_iter().for_each(|path| self.warn(format!("{path}: control characters were left out.")));
+    }
+
     /// Adds the fields that a reader found.
     pub fn take(&mut self, losses: Losses) {
         self.fields.extend(losses.into_fields());
@@ -266,6 +271,7 @@ impl Losses {
 }
 
 /// Shortens a text from a file for the report.
-fn shorten(text: &str) -> String {
+#[must_use]
+pub fn shorten(text: &str) -> String {
     text.chars().take(120).collect()
 }

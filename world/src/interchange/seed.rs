@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::{
     names::Names,
+    originals::value_of,
     report::Report,
     rows::{self, Onto, Row, RowIdentity},
     text::string,
@@ -15,7 +16,7 @@ use super::{
 use crate::{characters::Characters, lore::LoreEntries, memory, npcs::Npcs, owners::Owners};
 use base::{
     error::{Error, Result},
-    json, search,
+    search,
     stored::Columns,
 };
 use edge::http::{
@@ -27,7 +28,11 @@ use edge::http::{
 const ENTITIES_MAX: usize = 10_000;
 
 /// The documents, sorted so that they can refer to earlier ones.
-pub struct Entities(Vec<Entity>);
+pub struct Entities {
+    all: Vec<Entity>,
+    /// The paths of texts that lost control characters.
+    cleaned: Vec<String>,
+}
 
 struct Entity {
     /// The position in the file.
@@ -41,7 +46,8 @@ struct Entity {
 /// # Errors
 /// `bad_request` for invalid JSON, `validation_failed` for something that is not an entity.
 pub fn read(bytes: &[u8]) -> Result<Entities> {
-    of_value(json::file(bytes)?)
+    let (documents, cleaned) = value_of(bytes, "")?;
+    Ok(Entities { cleaned, ..of_value(documents)? })
 }
 
 /// Creates or changes the rows of the documents, in the caller's transaction.
@@ -51,7 +57,8 @@ pub fn read(bytes: &[u8]) -> Result<Entities> {
 pub async fn import(place: &Place<'_>, entities: Entities, report: &mut Report) -> Result<()> {
     let mut memories = Vec::new();
     let mut of_kind: BTreeMap<Kind, Vec<Row>> = BTreeMap::new();
-    for Entity { pointer, kind, mut document } in entities.0 {
+    report.warn_of_control_characters(entities.cleaned);
+    for Entity { pointer, kind, mut document } in entities.all {
         let held = document.remove("memories_about_players");
         let document = match kind {
             Kind::Character => character(document, &pointer)?,
@@ -140,7 +147,7 @@ pub fn of_value(documents: Value) -> Result<Entities> {
         return Err(Error::invalid("", "too_many", format!("An import may contain at most {ENTITIES_MAX} entities.")));
     }
     found.sort_by_key(|entity| entity.kind);
-    Ok(Entities(found))
+    Ok(Entities { all: found, cleaned: Vec::new() })
 }
 
 fn kind_of(document: &Document) -> Kind {

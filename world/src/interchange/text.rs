@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use base::text::on_one_line;
+
 /// The largest number of keys or tags in one entry.
 const WORDS_MAX: usize = 100;
 const LINE_CHARS_MAX: usize = 200;
@@ -214,11 +216,10 @@ pub fn decorators(content: &str, known: impl Fn(&str, &str) -> bool) -> (Vec<(&s
     (found, rest)
 }
 
-/// A name on one line: control characters become spaces, and its length is limited.
+/// A name on one line, whose length is limited.
 #[must_use]
 pub fn line(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LINE_CHARS_MAX).collect();
-    text.trim().to_owned()
+    within(&on_one_line(text), LINE_CHARS_MAX).trim().to_owned()
 }
 
 /// Whether [`line()`] cuts off a part of this name.

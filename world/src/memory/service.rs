@@ -46,9 +46,6 @@ pub fn text<'a>(text: &'a str, pointer: &str) -> Result<&'a str> {
     if text.chars().count() > TEXT_CHARS_MAX {
         return Err(Error::invalid(pointer, "too_long", format!("must have at most {TEXT_CHARS_MAX} characters")));
     }
-    if text.contains('\0') {
-        return Err(Error::invalid(pointer, "invalid_text", "Text must not contain NUL characters."));
-    }
     Ok(text)
 }
 

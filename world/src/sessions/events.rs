@@ -261,7 +261,11 @@ fn read_event(i: usize, event: &EventInput) -> Result<Read> {
     if !event.data.is_object() && !event.data.is_null() {
         return Err(Error::invalid(at, "invalid_value", "must be an object"));
     }
-    let data = || if event.data.is_null() { json!({}) } else { event.data.clone() };
+    let data = || {
+        let mut data = if event.data.is_null() { json!({}) } else { event.data.clone() };
+        input::put_names_on_one_line(&mut data);
+        data
+    };
     Ok(match event.kind.as_str() {
         "chat_message" => Read::Message(Box::new(read_message(data(), &at, Type::Chat)?), Type::Chat),
         "dice_roll" => Read::Message(Box::new(read_message(data(), &at, Type::Roll)?), Type::Roll),

@@ -1,13 +1,21 @@
 //! Reads a frontend's data about its own world. Unknown members are ignored; sizes are limited.
 
+use std::borrow::Cow;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use base::error::{Error, FieldError, Result};
+use base::{
+    error::{Error, FieldError, Result},
+    text,
+};
 use edge::http::read;
 
 /// The most characters of a name, an id or a state.
 pub const TEXT_CHARS_MAX: usize = 300;
+
+/// The members that are names in the data of frontends.
+const NAMES: [&str; 4] = ["name", "alias", "speaker", "title"];
 
 /// Reads a value from the pointer `at` in the request.
 ///
@@ -15,6 +23,26 @@ pub const TEXT_CHARS_MAX: usize = 300;
 /// `validation_failed` with a pointer below `at`.
 pub fn read<T: DeserializeOwned>(value: Value, at: &str) -> Result<T> {
     read::typed(value).map_err(|error: Error| error.below(at))
+}
+
+/// Puts names on one line, wherever they are in the value. Nobody is there to correct what a frontend reports.
+pub fn put_names_on_one_line(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(put_names_on_one_line),
+        Value::Object(members) => {
+            for (member, value) in members {
+                match value {
+                    Value::String(name) if NAMES.contains(&member.as_str()) => {
+                        if let Cow::Owned(line) = text::on_one_line(name) {
+                            *name = line;
+                        }
+                    }
+                    value => put_names_on_one_line(value),
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Checks sizes and collects the errors.

@@ -16,11 +16,12 @@ use edge::http::bounds;
 ///
 /// # Errors
 /// `validation_failed`.
-pub fn read_world(value: Value, at: &str) -> Result<WorldState> {
+pub fn read_world(mut value: Value, at: &str) -> Result<WorldState> {
     if !value.is_object() {
         return Err(Error::invalid(at, "invalid_value", "must be an object"));
     }
     bounds::check::<WorldState>(&value).map_err(|error| error.below(at))?;
+    super::input::put_names_on_one_line(&mut value);
     let state: WorldState = super::input::read(value, at)?;
     state.check(at)?;
     events::too_large(&state)?;

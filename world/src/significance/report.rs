@@ -156,7 +156,6 @@ fn text_fits(text: &Option<String>, _: &()) -> garde::Result {
         Some(text) if text.chars().count() > TEXT_CHARS_MAX => {
             Err(garde::Error::new("must have at most 2000 characters"))
         }
-        Some(text) if text.contains('\0') => Err(garde::Error::new("must not contain NUL characters")),
         _ => Ok(()),
     }
 }

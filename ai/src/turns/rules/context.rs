@@ -22,6 +22,7 @@ use crate::prompt::fence;
 use base::{
     error::{Error, Result},
     stored::{self, Columns},
+    text,
 };
 use db::tenancy::TenantTx;
 use edge::http::resource::col;
@@ -153,7 +154,7 @@ fn actor_as_told(text: &mut String, actor: &character::Model, conditions: Vec<St
     let mut line = |name: &str, values: Vec<String>| {
         if !values.is_empty() {
             let values: Vec<_> =
-                values.into_iter().take(NAMES_MAX).map(|v| v.replace(['\n', '\r', ';'], " ")).collect();
+                values.into_iter().take(NAMES_MAX).map(|v| text::on_one_line(&v).replace(';', " ")).collect();
             let _ = writeln!(lines, "{name}: {}", values.join("; "));
         }
     };

@@ -19,10 +19,7 @@ pub use rows::{Cell, Column, Rows, Shape};
 pub use view::FormView;
 
 use super::{submitted::Submitted, words};
-use base::{
-    error::{Code, Error},
-    json,
-};
+use base::error::{Code, Error};
 use entity::kind::EntityKind;
 use world::lore::CONTENT_CHARS_MAX;
 
@@ -146,7 +143,7 @@ impl Field {
             }
             Kind::Words => Ok(words::of_lines(trimmed).map(Value::from).collect()),
             Kind::Parts { .. } => Ok(parts(trimmed).map(Value::from).collect()),
-            Kind::Json { .. } | Kind::Rows(_) => json::parse(trimmed).map_err(|e| format!("This is not JSON: {e}.")),
+            Kind::Json { .. } | Kind::Rows(_) => words::json_of(trimmed),
             Kind::Text { .. } => Ok(text.into()),
             _ => Ok(trimmed.into()),
         }
@@ -156,10 +153,9 @@ impl Field {
 /// What stands between the texts of a [`Kind::Parts`].
 const BETWEEN_PARTS: &str = "\n---\n";
 
-/// The texts between lines of `---`, without empty ones. Browsers end lines with `\r\n`.
+/// The texts between lines of `---`, without empty ones.
 fn parts(text: &str) -> impl Iterator<Item = String> {
-    let plain = text.replace("\r\n", "\n");
-    let parts: Vec<String> = plain.split(BETWEEN_PARTS).map(|part| part.trim().to_owned()).collect();
+    let parts: Vec<String> = text.split(BETWEEN_PARTS).map(|part| part.trim().to_owned()).collect();
     parts.into_iter().filter(|part| !part.is_empty())
 }
 

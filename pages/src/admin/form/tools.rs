@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
+use crate::admin::words;
+
 use ai::tools::{self, Tool};
-use base::json;
 use entity::kind::EntityKind;
 
 /// A box for a tool.
@@ -54,7 +55,7 @@ pub fn value_of(kind: EntityKind, text: &str) -> Result<Value, String> {
     let (ticked, others) = split(kind, text);
     let mut all: Vec<Value> = ticked.into_iter().map(Value::from).collect();
     if !others.is_empty() {
-        let others = json::parse(others).map_err(|e| format!("This is not JSON: {e}."))?;
+        let others = words::json_of(others)?;
         let Value::Array(others) = others else { return Err("Write a list in brackets here.".to_owned()) };
         all.extend(others);
     }

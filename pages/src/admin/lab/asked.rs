@@ -2,12 +2,9 @@
 
 use uuid::Uuid;
 
-use crate::admin::{InCampaign, query::given, submitted::Submitted};
+use crate::admin::{InCampaign, query::given, submitted::Submitted, words};
 use ai::turns::lab::{PromptSubject, Trial};
-use base::{
-    error::{Code, Error, Result},
-    json,
-};
+use base::error::{Code, Error, Result};
 use entity::kind::EntityKind;
 
 const ACTION_CHARS_MAX: usize = 4000;
@@ -58,7 +55,7 @@ impl Asked {
         let refused = |why: String| Error::new(Code::ValidationFailed, why);
         let parameters = match self.parameters.trim() {
             "" => None,
-            text => Some(json::parse(text).map_err(|e| refused(format!("The parameters are not JSON: {e}.")))?),
+            text => Some(words::json_of(text).map_err(|e| refused(format!("The parameters: {e}")))?),
         };
         let profiles = self.profiles.iter().map(|slug| Some(slug.clone()).filter(|slug| !slug.is_empty())).collect();
         Ok(Trial { profiles, parameters })

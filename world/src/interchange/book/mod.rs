@@ -13,7 +13,7 @@ pub use entry::{BookEntry, Members, id_of, short};
 
 use serde_json::Value;
 
-use super::{report::Losses, text};
+use super::{originals, report::Losses, text};
 use base::{
     error::{Error, Result},
     json,
@@ -87,6 +87,9 @@ fn of_entries(
     if entries.len() > ENTRIES_MAX {
         return Err(Error::invalid(at, "too_many", format!("A book may have at most {ENTRIES_MAX} entries.")));
     }
+    let mut about = Value::Object(about);
+    originals::clean(&mut about, at).keep(None, losses);
+    let Value::Object(about) = about else { return Err(Error::internal("a book's settings are an object")) };
     let mut book = Book { format, name: text::line(text::string(&about, "name")), about, entries: Vec::new() };
     let scan_depth = book.about.get("scan_depth").and_then(|v| text::whole(v, 0, world_info::SCAN_DEPTH_MAX));
     let is_too_large = Value::Object(book.about.clone()).to_string().len() > ABOUT_BYTES_MAX;
@@ -119,7 +122,13 @@ fn of_entries(
     let mut bytes = 0;
     for (number, source) in entries.into_iter().enumerate() {
         losses.enter(format!("{at}/entries/{number}"), &format.title_of(&source, number));
-        let Some(mut entry) = reading.entry(source, number, losses) else { continue };
+        let mut source = Value::Object(source);
+        let originals = originals::clean(&mut source, &reading.at);
+        let Value::Object(source) = source else { continue };
+        let mut entry = reading.entry(source, number, losses);
+        let lore = entry.as_mut().and_then(|entry| entry.lore.get_mut("extensions"));
+        originals.keep(lore.and_then(|e| e.get_mut("lorebook")).and_then(Value::as_object_mut), losses);
+        let Some(mut entry) = entry else { continue };
         bytes += text::string(&entry.lore, "content").len();
         if bytes > CONTENT_BYTES_MAX {
             let detail =

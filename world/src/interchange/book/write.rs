@@ -11,7 +11,7 @@ use super::{
     formats::EXTENSIONS,
     world_info::{self, OURS, Reading},
 };
-use crate::interchange::{report::Losses, text::string};
+use crate::interchange::{originals, report::Losses, text::string};
 
 /// The highest number that an imported entry keeps.
 const UID_MAX: u64 = 1_000_000_000;
@@ -56,6 +56,21 @@ pub fn uid_of(lore: &Members) -> Option<u64> {
 /// the row's id.
 #[must_use]
 pub fn world_info_entry(lore: &Members, character: &str, uids: &mut Uids) -> Members {
+    with_originals(lore, world_info(lore, character, uids))
+}
+
+/// The entry with the control characters that the file had.
+fn with_originals(lore: &Members, entry: Members) -> Members {
+    let mut entry = Value::Object(entry);
+    originals::put_back(lore.get("extensions").and_then(|e| e.get("lorebook")), &mut entry);
+    match entry {
+        Value::Object(entry) => entry,
+        _ => Members::new(),
+    }
+}
+
+/// A lore entry in SillyTavern's format, without the control characters that its file had.
+fn world_info(lore: &Members, character: &str, uids: &mut Uids) -> Members {
     let (format, source) = source_of(lore);
     let origin = with_content(format, source.clone(), lore);
     let mut info = format.to_world_info(&origin);
@@ -152,7 +167,7 @@ fn overlay(lore: &Members, was: &Members, info: &mut Members) {
 /// Writes a lore entry as an entry of a card's book.
 #[must_use]
 pub fn card_entry(lore: &Members, character: &str, uids: &mut Uids) -> Members {
-    let mut info = world_info_entry(lore, character, uids);
+    let mut info = world_info(lore, character, uids);
     let (format, source) = source_of(lore);
     let mut entry = if format == Format::CharacterBook { source } else { Members::new() };
     let mut take = |name: &str| info.remove(name).unwrap_or_default();
@@ -213,7 +228,7 @@ pub fn card_entry(lore: &Members, character: &str, uids: &mut Uids) -> Members {
         extensions.insert("position".to_owned(), position);
     }
     entry.insert("extensions".to_owned(), extensions.into());
-    entry
+    with_originals(lore, entry)
 }
 
 #[cfg(test)]

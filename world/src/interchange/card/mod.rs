@@ -19,7 +19,9 @@ use uuid::Uuid;
 use self::fields::{At, CUT, TEXT_CHARS_MAX};
 use super::{
     book::{self, Book, Members, world_info::UNKNOWN_MACRO, write::Uids},
-    charx, picture, png,
+    charx,
+    originals::{self, Originals},
+    picture, png,
     report::Losses,
     text::{self, string},
 };
@@ -29,7 +31,7 @@ use base::{
 };
 
 /// The largest size in bytes of the card data that an NPC keeps. Clients' own keys are stored next to it.
-const KEPT_BYTES_MAX: usize = 56 * 1024;
+const KEPT_BYTES_MAX: usize = 52 * 1024;
 
 /// A card that was read.
 #[derive(Debug)]
@@ -102,7 +104,8 @@ fn decode(value: &[u8]) -> Option<Vec<u8>> {
     GeneralPurpose::new(alphabet, config).decode(value).ok()
 }
 
-fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
+fn of_value(mut value: Value, losses: &mut Losses) -> Result<Card> {
+    let originals = without_control_characters(&mut value);
     let Value::Object(mut top) = value else { return Err(no_card()) };
     let spec = string(&top, "spec").to_owned();
     let (format, at, mut data) = match (spec.as_str(), top.remove("data")) {
@@ -168,12 +171,25 @@ fn of_value(value: Value, losses: &mut Losses) -> Result<Card> {
     if is_ours {
         data.retain(|_, value| is_filled(value));
     }
-    let kept = keep(first_format.unwrap_or(format), data, top, about, &npc, at, losses);
+    let mut kept = keep(first_format.unwrap_or(format), data, top, about, &npc, at, losses);
     let says = |name: &str| kept.get(name).and_then(Value::as_object).is_some_and(|part| part.values().any(is_filled));
-    if !is_ours || says("data") || says("book") || says("beside") {
+    if !is_ours || says("data") || says("book") || says("beside") || !originals.is_empty() {
+        originals.keep(Some(&mut kept), losses);
         npc.insert("extensions".to_owned(), json!({ "character_card": kept }));
     }
     Ok(Card { format, npc, at_first, key, id, owners, book })
+}
+
+/// Leaves control characters out of the card's texts. Each entry of its book keeps its own.
+fn without_control_characters(card: &mut Value) -> Originals {
+    let data = if card.get("data").is_some() { "/data" } else { "" };
+    let book = card.pointer_mut(data).and_then(Value::as_object_mut).and_then(|data| data.remove("character_book"));
+    let originals = originals::clean(card, "");
+    let data = card.pointer_mut(data).and_then(Value::as_object_mut);
+    if let (Some(data), Some(book)) = (data, book) {
+        data.insert("character_book".to_owned(), book);
+    }
+    originals
 }
 
 const FORMATS: [&str; 3] = ["character_card_v1", "character_card_v2", "character_card_v3"];
@@ -359,7 +375,19 @@ fn keep(
 /// has the entries of its book.
 #[must_use]
 pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
-    let kept = npc.get("extensions").and_then(|e| e.get("character_card"));
+    let mut card = without_originals(npc, owners, lore);
+    originals::put_back(kept_of(npc), &mut card);
+    card
+}
+
+/// What an NPC keeps of the card that it was imported from.
+fn kept_of(npc: &Members) -> Option<&Value> {
+    npc.get("extensions")?.get("character_card")
+}
+
+/// The card without the control characters that its file had.
+fn without_originals(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
+    let kept = kept_of(npc);
     let part = |name: &str| kept.and_then(|k| k.get(name)).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut data = part("data");
     let mut origin = data.clone();

@@ -21,6 +21,7 @@ use crate::{
     interchange::{
         book::Members,
         names::Names,
+        originals::value_of,
         report::{Imported, Report},
         rows::{self, Onto, Row, RowIdentity},
         text::string,
@@ -215,8 +216,8 @@ pub async fn alone(tx: &TenantTx) -> Result<()> {
 }
 
 /// The members of a row.
-fn object(text: &[u8], pointer: &str) -> Result<Members> {
-    match json::file(text).map_err(|e| rows::at(e, pointer))? {
+fn object(value: Value, pointer: &str) -> Result<Members> {
+    match value {
         Value::Object(members) => Ok(members),
         _ => Err(Error::invalid(pointer, "invalid_value", "A row must be an object.")),
     }
@@ -230,7 +231,9 @@ async fn campaign(
     slug: Option<&str>,
     report: &mut Report,
 ) -> Result<Uuid> {
-    let mut members = object(text, "/campaign")?;
+    let (value, cleaned) = value_of(text, "/campaign")?;
+    report.warn_of_control_characters(cleaned);
+    let mut members = object(value, "/campaign")?;
     if let Some(slug) = slug
         && string(&members, "slug") != slug
     {
@@ -290,8 +293,8 @@ fn noted(slug: String, id: Option<Uuid>, (action, changes): (&'static str, Vec<S
 }
 
 /// Parses a row, which is identified by its slug.
-fn row(text: &[u8], pointer: String, fit: fn(&mut Row) -> Result<()>) -> Result<Row> {
-    let members = object(text, &pointer)?;
+fn row(value: Value, pointer: String, fit: fn(&mut Row) -> Result<()>) -> Result<Row> {
+    let members = object(value, &pointer)?;
     let slug = members.get("slug").and_then(Value::as_str).map(ToOwned::to_owned);
     let slug = slug.ok_or_else(|| Error::invalid(format!("{pointer}/slug"), "required", "A row must have a slug."))?;
     let mut row = Row { members, identity: RowIdentity::BySlug(slug), onto: Onto::Replace, ..Row::at(pointer) };
@@ -313,7 +316,8 @@ where
 {
     let mut seen = HashSet::new();
     for (number, chunk) in list.chunks(CHUNK).enumerate() {
-        let mut rows = read_apart(chunk, at, number * CHUNK, move |text, pointer| row(text, pointer, fit)).await?;
+        let read = move |value, pointer| row(value, pointer, fit);
+        let mut rows = read_apart(chunk, at, number * CHUNK, report, read).await?;
         name_players(place, &mut rows).await?;
         for row in &rows {
             if !row.slug().is_some_and(|slug| seen.insert(slug.to_owned())) {

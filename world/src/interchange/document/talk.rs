@@ -20,7 +20,7 @@ use crate::{
 use base::{
     clock,
     error::{Code, Error, Result},
-    json, search,
+    search,
     stored::Columns,
     tokens,
 };
@@ -97,8 +97,8 @@ impl ExistingRows {
     }
 }
 
-fn read<T: DeserializeOwned + garde::Validate<Context = ()>>(text: &[u8], pointer: String) -> Result<(T, String)> {
-    let row = json::file(text).and_then(read::typed::<T>).map_err(|e| rows::at(e, &pointer))?;
+fn read<T: DeserializeOwned + garde::Validate<Context = ()>>(value: Value, pointer: String) -> Result<(T, String)> {
+    let row = read::typed::<T>(value).map_err(|e| rows::at(e, &pointer))?;
     validate::check(&row).map_err(|e| rows::at(e, &pointer))?;
     Ok((row, pointer))
 }
@@ -129,7 +129,9 @@ pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
     let mut broadcasts: HashMap<u32, Uuid> = HashMap::new();
     for (number, chunk) in list.chunks(CHUNK).enumerate() {
         let mut new = Vec::new();
-        for (document, pointer) in read_apart(chunk, "/memories", number * CHUNK, read::<MemoryDocument>).await? {
+        for (document, pointer) in
+            read_apart(chunk, "/memories", number * CHUNK, report, read::<MemoryDocument>).await?
+        {
             let holder = match document.holder.kind {
                 entity::memory::Holder::Npc => names.npc(&document.holder.slug),
                 entity::memory::Holder::Owner => names.owner(&document.holder.slug),
@@ -188,7 +190,9 @@ pub async fn messages(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
         Messages { names, scenes: &scenes, ids: Ids::default(), exchanges: HashMap::new(), placed: Vec::new() };
     for (number, chunk) in list.chunks(CHUNK).enumerate() {
         let mut new = Vec::new();
-        for (document, pointer) in read_apart(chunk, "/messages", number * CHUNK, read::<MessageDocument>).await? {
+        for (document, pointer) in
+            read_apart(chunk, "/messages", number * CHUNK, report, read::<MessageDocument>).await?
+        {
             let created_at = moment(document.created_at);
             let author = json!(document.author);
             let key = message_hash(author.as_str().unwrap_or_default(), &document.speaker.name, &document.content);
