@@ -203,7 +203,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pages", &["assets", "emblem", "fight", "model", "sheet", "admin", "play"]),
     (
         "tavernkeep",
-        &["config", "app", "demo", "life", "database", "openapi", "docs", "ops", "routes", "server", "cli"],
+        &["log", "config", "app", "demo", "life", "database", "openapi", "docs", "ops", "routes", "server", "cli"],
     ),
 ];
 

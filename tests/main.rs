@@ -39,6 +39,7 @@ mod json;
 mod limits;
 mod llm_client;
 mod llm_reply;
+mod log;
 mod models;
 mod monitoring;
 mod named;

@@ -10,6 +10,7 @@ pub mod database;
 pub mod demo;
 pub mod docs;
 pub mod life;
+pub mod log;
 pub mod openapi;
 pub mod ops;
 pub mod routes;

@@ -48,6 +48,9 @@ pub static SIGN_INS: LazyLock<IntCounterVec> =
 /// Connections that were rejected because their address already held the allowed number.
 pub static CONNECTIONS_REFUSED: LazyLock<IntCounter> =
     LazyLock::new(|| counter("connections_refused_total", "Connections rejected because their address held too many"));
+/// Lines of the log that could not be written.
+pub static LOG_LINES_LOST: LazyLock<IntCounter> =
+    LazyLock::new(|| counter("log_lines_lost_total", "Lines of the log that could not be written"));
 /// Statements sent to the database inside tenant transactions.
 pub static STATEMENTS: LazyLock<IntCounter> =
     LazyLock::new(|| counter("db_statements_total", "Statements inside tenant transactions, without BEGIN and COMMIT"));
@@ -288,6 +291,7 @@ pub fn register_all() {
         &TURNS_SWEPT,
         &DICE_SPENT,
         &PANICS,
+        &LOG_LINES_LOST,
         &ROWS_UNREADABLE,
         &ERASURES,
         &ERASED_ROWS,

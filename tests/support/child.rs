@@ -57,7 +57,22 @@ impl Prepared {
         self.start_program("counted", model, env).await
     }
 
+    /// Starts it with a log that goes to `log`.
+    pub async fn start_logging(&self, model: &rehearsal::Rehearsal, log: Stdio, env: &[(&str, &str)]) -> Child {
+        self.start_process("tavernkeep", model, log, env).await
+    }
+
     async fn start_program(&self, name: &str, model: &rehearsal::Rehearsal, env: &[(&str, &str)]) -> Child {
+        self.start_process(name, model, Stdio::piped(), env).await
+    }
+
+    async fn start_process(
+        &self,
+        name: &str,
+        model: &rehearsal::Rehearsal,
+        errors: Stdio,
+        env: &[(&str, &str)],
+    ) -> Child {
         let mut process = Command::new(program(name))
             .arg("serve")
             .env_clear()
@@ -74,7 +89,7 @@ impl Prepared {
             .envs(env.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(errors)
             .kill_on_drop(true)
             .spawn()
             .unwrap();
@@ -88,7 +103,9 @@ impl Prepared {
         // Somebody has to read on, or a full pipe stops the child.
         let log = Arc::new(Mutex::new(String::new()));
         tokio::spawn(keep(lines, log.clone()));
-        tokio::spawn(keep(BufReader::new(process.stderr.take().unwrap()).lines(), log.clone()));
+        if let Some(errors) = process.stderr.take() {
+            tokio::spawn(keep(BufReader::new(errors).lines(), log.clone()));
+        }
         let http = reqwest::Client::builder().timeout(Duration::from_secs(180)).build().unwrap();
         Child { process, url, credential: self.credential.clone(), http, log }
     }
@@ -225,7 +242,7 @@ async fn send(credential: String, request: reqwest::RequestBuilder) -> reqwest::
 }
 
 /// A real program, which is built beside the tests.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
     path.pop();

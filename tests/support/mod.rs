@@ -36,7 +36,7 @@ use sqlx::{Connection, PgConnection};
 use tavernkeep::{app::App, config::Config, database::connect_waiting, ops::maintenance};
 use uuid::Uuid;
 
-pub use child::{Child, Prepared, SWEEPS, operator};
+pub use child::{Child, Prepared, SWEEPS, operator, program};
 pub use database::{DEMO_KEY, DEMO_PASSWORD, Database};
 pub use routes::{Rows, counts};
 pub use wire::Wire;

@@ -13,7 +13,6 @@ mod with_postgres;
 
 use edge::auth::player_link;
 use std::{io::Write, net::SocketAddr, path::PathBuf, process::ExitCode};
-use tracing_subscriber::EnvFilter;
 
 use clap::{Parser, Subcommand};
 use sqlx::{Connection, PgConnection};
@@ -21,7 +20,7 @@ use sqlx::{Connection, PgConnection};
 use self::output::{failed, say};
 use crate::{
     config::{self, Config},
-    database, demo, routes,
+    database, demo, log, routes,
 };
 use base::{
     clock,
@@ -214,30 +213,13 @@ enum KeyCommand {
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let (is_serve, json) = (matches!(cli.command, Command::Serve), cli.json);
-    init_log(is_serve);
-    match actix_web::rt::System::new().block_on(run(cli)) {
+    let _written = log::start(is_serve);
+    let code = match actix_web::rt::System::new().block_on(run(cli)) {
         Ok(code) => code,
         Err(error) => failed(json, &error, &RequestId::generate()),
-    }
-}
-
-fn init_log(is_serve: bool) {
-    let default = if is_serve { "info,sqlx=warn,actix_server=warn" } else { "warn" };
-    let asked = std::env::var(EnvFilter::DEFAULT_ENV).ok();
-    let filter = asked.and_then(|asked| EnvFilter::try_new(for_all_crates(&asked)).ok());
-    let filter = filter.unwrap_or_else(|| default.into());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // If the process already has a subscriber, this fails, and that is fine.
-    let _ = if is_serve { log.json().flatten_event(true).try_init() } else { log.try_init() };
-}
-
-/// A log filter in which a level for `tavernkeep` counts for all crates of the program. A level that is given for one
-/// of them by its own name is kept, because the last directive for a crate counts.
-fn for_all_crates(asked: &str) -> String {
-    const CRATES: [&str; 9] = ["base", "db", "edge", "world", "ai", "pages", "llm", "migration", "pgcluster"];
-    let level = asked.split(',').find_map(|directive| directive.trim().strip_prefix("tavernkeep="));
-    let ours = level.into_iter().flat_map(|level| CRATES.map(|name| format!("{name}={level}")));
-    ours.chain([asked.to_owned()]).collect::<Vec<_>>().join(",")
+    };
+    // A server goes on if nobody reads what it prints. A command has nothing else to give.
+    if !is_serve && output::was_lost() { ExitCode::FAILURE } else { code }
 }
 
 async fn run(cli: Cli) -> Result<ExitCode> {
@@ -251,7 +233,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
     let mut config = match Config::from_env() {
         Ok(config) => config,
         Err(mistakes) => {
-            mistakes.iter().for_each(|m| eprintln!("tavernkeep: {m}"));
+            mistakes.iter().for_each(output::complain);
             return Ok(ExitCode::from(2));
         }
     };
@@ -468,7 +450,7 @@ async fn rehearse(bind: SocketAddr, script: Option<PathBuf>, record: usize) -> R
     };
     let options = rehearsal::Options { bind, script, record_requests_max: record, ..rehearsal::Options::default() };
     let model = rehearsal::start(options).await.map_err(Error::internal)?;
-    println!("The rehearsal model answers at {}", model.base_url());
+    output::print(format_args!("The rehearsal model answers at {}", model.base_url()));
     serve::interrupted().await;
     model.stop().await;
     Ok(ExitCode::SUCCESS)

@@ -168,7 +168,7 @@ fn members(path: &Path) -> Result<Value> {
         let detail = format!("A model profile may have at most {FILE_BYTES_MAX} bytes.");
         return Err(Error::new(Code::PayloadTooLarge, detail));
     }
-    json::file(&bytes)
+    json::read("The file", json::text(&bytes)?)
 }
 
 /// The members without the slug, which must be that of the profile.

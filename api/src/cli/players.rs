@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 
 use super::{
-    output::{failed, say},
+    output::{failed, print, say},
     serve,
 };
 use crate::{app::App, config::Config, database, demo, ops::maintenance};
@@ -102,7 +102,7 @@ impl Table {
         let body: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
         say(is_json, &body, body["message"].as_str().unwrap_or_default());
         if let (false, Some(options)) = (is_json, body["options"].as_array()) {
-            options.iter().for_each(|option| println!("- {}", option["label"].as_str().unwrap_or_default()));
+            options.iter().for_each(|option| print(format_args!("- {}", option["label"].as_str().unwrap_or_default())));
         }
         let came_to_nothing = ["rejected", "timeout", "unavailable"].iter().any(|outcome| body["outcome"] == *outcome);
         Ok(if came_to_nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })

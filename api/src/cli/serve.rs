@@ -8,6 +8,7 @@ use rand::RngExt;
 use sqlx::{Connection, PgConnection};
 use tokio::time::{Instant, sleep};
 
+use super::output::print;
 use crate::{app::App, config::Config, database, demo, ops::maintenance};
 use base::{
     error::{Error, Result},
@@ -41,7 +42,7 @@ async fn data(config: &mut Config) -> Result<Data> {
         return Ok(Data { embedded: None, app_url: url.clone(), owner_url, secrets });
     }
     let cluster = pgcluster::start(&config.data_dir).await.map_err(Error::internal)?;
-    cluster.notes().iter().for_each(|note| println!("{note}"));
+    cluster.notes().iter().for_each(print);
     let secrets = match secrets {
         Some(secrets) => secrets,
         None => load_or_create_secret(cluster.data_dir())?,
@@ -177,42 +178,42 @@ async fn invite(addr: std::net::SocketAddr, owner_url: &str, app: &App) {
         player_link::make(&mut db, &app.tokens, (demo::TENANT, demo::CAMPAIGN, demo::PLAYER)).await
     };
     match made.await {
-        Ok(link) => println!(
+        Ok(link) => print(format_args!(
             "Play in the browser (the link is valid for an hour; `tavernkeep play-link` makes another):\n  http://{addr}{link}\n"
-        ),
+        )),
         Err(error) => tracing::info!(%error, "could not make a link to the demo's table"),
     }
 }
 
 fn welcome(addr: std::net::SocketAddr, made: Option<&demo::Demo>, model: &str) {
-    println!("\nTavernkeep answers at http://{addr}  (API: http://{addr}/docs, model: {model})");
+    print(format_args!("\nTavernkeep answers at http://{addr}  (API: http://{addr}/docs, model: {model})"));
     let Some(made) = made else { return };
-    println!("The editor: http://{addr}/admin");
-    match &made.password {
-        Some(password) => println!("  sign in as {} with the password {password}", demo::EMAIL),
-        None => println!(
-            "  sign in as {} with the password shown at the first start (`tavernkeep user password` sets another)",
-            demo::EMAIL
+    print(format_args!("The editor: http://{addr}/admin"));
+    let email = demo::EMAIL;
+    print(match &made.password {
+        Some(password) => format!("  sign in as {email} with the password {password}"),
+        None => format!(
+            "  sign in as {email} with the password shown at the first start (`tavernkeep user password` sets another)"
         ),
-    }
+    });
     let header = match &made.api_key {
         Some(key) => {
-            println!("Sign in with the demo tenant's API key, which has every scope:\n  {key}");
+            print(format_args!("Sign in with the demo tenant's API key, which has every scope:\n  {key}"));
             format!("'Authorization: Bearer {key}'")
         }
         None => {
             let program = std::env::args().next().unwrap_or_else(|| "tavernkeep".to_owned());
-            println!("The demo's API key was shown at the first start. To create another one:");
-            println!(
-                "  export TAVERNKEEP_KEY=$({program} key create --tenant demo --scopes read,write,play,tools,gm,admin)"
-            );
+            print(format_args!(
+                "The demo's API key was shown at the first start. To create another one:\n  \
+                 export TAVERNKEEP_KEY=$({program} key create --tenant demo --scopes read,write,play,tools,gm,admin)"
+            ));
             "\"Authorization: Bearer $TAVERNKEEP_KEY\"".to_owned()
         }
     };
-    println!("A first turn:");
-    println!("  curl -s http://{addr}/v1/campaigns/port-town/npcs/innkeeper_bob/turns \\");
-    println!("    -H {header} -H 'Content-Type: application/json' \\");
-    println!(
-        "    -d '{{\"player_id\":\"player_alice\",\"action\":\"I pay for my drink and leave a generous tip.\"}}'\n"
-    );
+    print(format_args!(
+        "A first turn:\n  \
+         curl -s http://{addr}/v1/campaigns/port-town/npcs/innkeeper_bob/turns \\\n    \
+         -H {header} -H 'Content-Type: application/json' \\\n    \
+         -d '{{\"player_id\":\"player_alice\",\"action\":\"I pay for my drink and leave a generous tip.\"}}'\n"
+    ));
 }
