@@ -39,7 +39,7 @@ enum Message {
 
 /// The queue of lines, which is the writer of the log.
 #[derive(Clone)]
-pub struct Log {
+struct Log {
     queue: SyncSender<Message>,
     /// The bytes of the lines that wait.
     bytes: Arc<AtomicUsize>,
@@ -158,11 +158,12 @@ impl Write for &Log {
     }
 }
 
-/// Reports in the log where panics begin. By default they are written to standard error, which may block.
+/// Reports panics in the log, with their place. By default they are written to standard error, which may block.
 fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let at = panic.location().map(ToString::to_string).unwrap_or_default();
-        tracing::error!(at, "a panic began");
+        let said = panic.payload_as_str().unwrap_or("no text");
+        tracing::error!(at, said, "a panic began");
     }));
 }
 

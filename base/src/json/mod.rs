@@ -1,5 +1,5 @@
 //! Reading JSON from outside. Every body, frame, file and list of tool calls is read here, and whatever is accepted can
-//! be stored and read back unchanged.
+//! be stored and read back unchanged, except that lines in texts end with LF.
 //!
 //! - [`parse`] reads a text. It rejects an object that has a key twice, and limits the depth and the number of values.
 //! - [`sound`] rejects what PostgreSQL cannot store or what cannot be read back (numbers beyond [`NUMBER_MAX`]), and texts that break

@@ -57,7 +57,12 @@ pub fn html(to: &mut BytesMut, name: &str, id: Option<&str>, html: &str) {
         to.extend_from_slice(b"data: ");
         // Some readers end lines at these too. In text and attributes, a reference is the same as the character, and fragments have
         // neither scripts nor styles.
-        to.extend_from_slice(line.replace('\u{2028}', "&#x2028;").replace('\u{2029}', "&#x2029;").as_bytes());
+        match line.contains(['\u{2028}', '\u{2029}']) {
+            true => {
+                to.extend_from_slice(line.replace('\u{2028}', "&#x2028;").replace('\u{2029}', "&#x2029;").as_bytes())
+            }
+            false => to.extend_from_slice(line.as_bytes()),
+        }
         to.extend_from_slice(b"\n");
     }
     to.extend_from_slice(b"\n");

@@ -77,10 +77,11 @@ fn name(fields: &Map<String, Value>) -> Option<&str> {
 }
 
 fn one(mut fields: Map<String, Value>, raw: &str, escaped_entities: bool) -> Result<ProposedCall, String> {
-    let mut name = text::on_one_line(name(&fields).ok_or("a call has no name")?).into_owned();
+    let mut name = name(&fields).ok_or("a call has no name")?.to_owned();
     if escaped_entities {
         name = decode_entities(&name);
     }
+    let name = text::on_one_line(&name).into_owned();
     // `{"type":"function","function":{"name":…,"arguments":…}}`
     if let Some(Value::Object(function)) = fields.get_mut("function") {
         fields = std::mem::take(function);

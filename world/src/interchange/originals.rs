@@ -1,8 +1,8 @@
 //! Texts of another program's file that have control characters. They are left out here, and an export restores them.
 //!
 //! The file's text is kept beside the row, as JSON in which every control character is an escape, because no stored text may have
-//! one. An export puts it back in place of its cleaned form, so a text that somebody has changed stays changed. Only texts whose
-//! cleaned form occurs once are kept.
+//! one. An export puts it back in place of its cleaned form, so a text that somebody has changed stays changed. A text is kept only if
+//! its cleaned form is not blank and occurs once, because an export could not tell which one it was.
 
 use std::collections::HashMap;
 
@@ -25,6 +25,8 @@ const MEMBER: &str = "originals";
 const BYTES_MAX: usize = 4096;
 /// The largest number of texts that are considered.
 const TEXTS_MAX: usize = 1000;
+/// How many paths of one value [`value_of`] tells.
+const PATHS_MAX: usize = 100;
 
 /// Texts that lost control characters.
 #[derive(Debug, Default)]
@@ -47,7 +49,10 @@ pub fn clean(value: &mut Value, at: &str) -> Originals {
         let mut counts = HashMap::new();
         count(value, &mut counts);
         for (_, original) in &mut texts {
-            original.take_if(|original| counts.get(&*text::cleaned(original)) != Some(&1));
+            original.take_if(|original| {
+                let cleaned = text::cleaned(original);
+                cleaned.trim().is_empty() || counts.get(&*cleaned) != Some(&1)
+            });
         }
     }
     Originals { texts }
@@ -77,11 +82,12 @@ impl Originals {
         for (path, original) in self.texts {
             let literal = original.map(|original| {
                 let original = Value::String(original).to_string();
-                Value::String(text::json_on_one_line(&original).into_owned())
+                let literal = Value::String(text::json_on_one_line(&original).into_owned());
+                (literal.to_string().len(), literal)
             });
-            match literal.filter(|literal| literal.to_string().len() <= left) {
-                Some(literal) => {
-                    left -= literal.to_string().len();
+            match literal.filter(|(bytes, _)| *bytes <= left) {
+                Some((bytes, literal)) => {
+                    left -= bytes;
                     losses.approximated(&path, "", "control characters are left out here; an export restores them");
                     originals.push(literal);
                 }
@@ -98,8 +104,10 @@ impl Originals {
 pub fn put_back(kept: Option<&Value>, value: &mut Value) {
     let originals = kept.and_then(|kept| kept.get(MEMBER)).and_then(Value::as_array).into_iter().flatten();
     let originals = originals.filter_map(|original| serde_json::from_str::<String>(original.as_str()?).ok());
-    let originals: HashMap<String, String> =
+    let mut originals: HashMap<String, String> =
         originals.map(|original| (text::cleaned(&original).into_owned(), original)).collect();
+    // Clients can change what is kept, and a blank text is in many places.
+    originals.retain(|cleaned, _| !cleaned.trim().is_empty());
     if !originals.is_empty() {
         replace(value, &originals);
     }
@@ -108,7 +116,7 @@ pub fn put_back(kept: Option<&Value>, value: &mut Value) {
 fn replace(value: &mut Value, originals: &HashMap<String, String>) {
     match value {
         Value::String(text) => {
-            if let Some(original) = originals.get(text).filter(|_| !text.trim().is_empty()) {
+            if let Some(original) = originals.get(text) {
                 text.clone_from(original);
             }
         }
@@ -117,9 +125,6 @@ fn replace(value: &mut Value, originals: &HashMap<String, String>) {
         _ => {}
     }
 }
-
-/// How many paths of one value are told.
-const PATHS_MAX: usize = 100;
 
 /// The value of a text of JSON without control characters, and the paths of the first texts that lost some.
 ///
