@@ -5,6 +5,7 @@ mod commit;
 mod fights;
 mod players;
 mod refusals;
+mod seen;
 mod together;
 mod tools;
 mod turns;

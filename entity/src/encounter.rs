@@ -25,7 +25,8 @@ pub struct Model {
     /// `active` or `ended`.
     pub status: String,
     pub round: i32,
-    /// The position of the current participant in the turn order, from 1.
+    /// The place of the current participant among those whom everybody knows of, from 1; 0 if it is nobody's turn, or that of
+    /// somebody hidden.
     pub turn: i32,
     pub current_participant_id: Option<String>,
     pub participant_count: i32,

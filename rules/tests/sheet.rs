@@ -5,9 +5,9 @@ mod support;
 use rules::{
     dice::Given,
     resolve::{
-        AttackArgs, Circumstances, Outcome, SavingThrowArgs, SkillCheckArgs, StateChange, apply, initiative_bonus,
-        resolve_attack, resolve_saving_throw, resolve_skill_check, roll_initiative, save_bonus, sheet_attacks,
-        skill_bonus,
+        AttackArgs, Circumstances, Outcome, Parties, SavingThrowArgs, SkillCheckArgs, StateChange, apply,
+        initiative_bonus, resolve_attack, resolve_saving_throw, resolve_skill_check, roll_initiative, save_bonus,
+        sheet_attacks, skill_bonus,
     },
     sheet::{Condition, Creature, KnownSpell, WeaponAbility, Worn},
     srd::Ability,
@@ -69,7 +69,7 @@ fn outcomes_on_the_wire() {
     let f = armed(hero("Fighter", 1, [16, 10, 10, 10, 10, 10]), &["Mace"]);
     let o = attack(&f, &foe(10, 30), &with("Mace"), &plain(), &[15, 5]);
     let sent = serde_json::to_value(&o).unwrap();
-    for absent in ["impossible", "no_check", "attacks", "participants", "automatic"] {
+    for absent in ["impossible", "no_check", "attacks", "participants", "automatic", "parties"] {
         assert_eq!(sent.get(absent), None, "{absent}");
     }
     assert_eq!(sent["dc_or_ac"], "10");
@@ -78,7 +78,9 @@ fn outcomes_on_the_wire() {
     assert_eq!(sent["dice"][0], json!({"faces": 20, "value": 15, "kept": true}));
     assert_eq!(sent["effects"][0]["type"], "damage");
     assert_eq!(sent["damage"]["breakdown"][0]["rolls"], json!([5]));
-    assert_eq!(serde_json::from_value::<Outcome>(sent).unwrap(), o);
+    let parties = Parties { rolled: vec!["hero".to_owned()], others: vec!["foe".to_owned()] };
+    assert_eq!(o.parties, parties, "only the server knows");
+    assert_eq!(Outcome { parties, ..serde_json::from_value(sent).unwrap() }, o);
     let miss: Value = serde_json::to_value(attack(&f, &foe(30, 30), &with("Mace"), &plain(), &[5])).unwrap();
     assert_eq!(miss.get("damage"), None);
 }

@@ -58,8 +58,22 @@ impl CommandSpec for Check {
 impl AtOnce for Check {
     async fn run(cx: &CommandCx<'_>, arguments: Arguments) -> Result<CommandOutcome> {
         let Arguments { ability, skill, dc, advantage } = arguments;
-        checked(cx, skill, ability, dc.0, advantage).await
+        // Of a planned check, a model may have chosen the difficulty.
+        let is_told = cx.said.is_none_or(|(_, words)| has_number(words, dc.0));
+        checked(cx, skill, ability, Difficulty { dc: dc.0, is_told }, advantage).await
     }
+}
+
+/// Whether a text has a number.
+fn has_number(text: &str, number: i32) -> bool {
+    text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits.parse() == Ok(number))
+}
+
+/// The difficulty of a check.
+pub(super) struct Difficulty {
+    pub dc: i32,
+    /// Whether somebody said it, so that it is no secret in a fight.
+    pub is_told: bool,
 }
 
 /// Makes a check with the tool for it, and writes the message for the table. If the character is in a fight, the check happens
@@ -68,7 +82,7 @@ pub(super) async fn checked(
     cx: &CommandCx<'_>,
     skill: Option<SkillName>,
     ability: Option<AbilityName>,
-    dc: i32,
+    Difficulty { dc, is_told }: Difficulty,
     advantage: Advantage,
 ) -> Result<CommandOutcome> {
     let mut arguments = Map::from_iter([("dc".to_owned(), json!(dc)), ("advantage".to_owned(), json!(advantage))]);
@@ -86,11 +100,20 @@ pub(super) async fn checked(
     if let Some(stand) = &stand {
         arguments.insert("encounter_id".to_owned(), json!(stand.fight.id));
     }
-    let arguments = Value::Object(arguments);
+    let mut arguments = Value::Object(arguments);
     let result = match &stand {
-        Some(stand) => cx.tool_in(stand, tool, arguments.clone()).await?,
+        Some(stand) => {
+            let mut result = cx.tool_in(stand, tool, arguments.clone()).await?;
+            if is_told && result.get("die_result").is_some() {
+                result["dc_or_ac"] = json!(dc.to_string());
+            }
+            result
+        }
         None => cx.tool(tool, arguments.clone()).await?,
     };
+    if let (Some(_), false, Some(members)) = (&stand, is_told, arguments.as_object_mut()) {
+        members.remove("dc");
+    }
     let (message, told) = sentence_and_message(&result, cx.name, |kind, content| cx.tell(kind, content));
     let done = CommandOutcome::public(cx, Type::Roll, result, message);
     Ok(CommandOutcome { messages: vec![told], call: Some(call(tool, arguments, &done.result)), ..done })
@@ -110,7 +133,11 @@ pub(super) fn sentence_and_message(
         let told = message(Type::System, sentence.clone());
         return (sentence, told);
     }
-    let sentence = format!("{name}: {flavor} {total} against {}: {}", word("dc_or_ac"), word("outcome"));
+    let against = match word("dc_or_ac") {
+        "" => String::new(),
+        difficulty => format!(" against {difficulty}"),
+    };
+    let sentence = format!("{name}: {flavor} {total}{against}: {}", word("outcome"));
     let facts = [RollFacts {
         formula: format!("1d20{}", word("total_modifier")),
         total: total.into(),

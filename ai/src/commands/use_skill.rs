@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     answer::SkillUsed,
-    check::checked,
+    check::{Difficulty, checked},
     spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec},
 };
 use base::error::{Error, Result};
@@ -55,7 +55,8 @@ impl AtOnce for UseSkill {
                 None => {}
             }
         }
-        let mut done = checked(cx, Some(skill), None, dc.map_or(DC, |dc| dc.0), Advantage::None).await?;
+        let difficulty = Difficulty { dc: dc.as_ref().map_or(DC, |dc| dc.0), is_told: dc.is_some() };
+        let mut done = checked(cx, Some(skill), None, difficulty, Advantage::None).await?;
         if let Some(on) = on {
             done.result["target_id"] = serde_json::json!(on);
         }

@@ -105,10 +105,17 @@ impl PlanTurn<'_> {
         work: Work<'_>,
     ) -> Result<Reply> {
         let CommandOutcome { visibility, result, message, messages, call } = done;
+        let mut plan = plan.clone();
+        // A difficulty that the command keeps to itself.
+        if let (Some(call), Some(args)) = (&call, plan.args.as_object_mut())
+            && call.arguments.get("dc").is_none()
+        {
+            args.remove("dc");
+        }
         self.talk.tool_calls = call.into_iter().collect();
         let view = ActView {
             reason,
-            plan: Some(plan.clone()),
+            plan: Some(plan),
             result: Some(result),
             visibility,
             ..ActView::quiet(self.talk.id, Outcome::Executed, message, self.cached)

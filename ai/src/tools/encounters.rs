@@ -21,11 +21,11 @@ use edge::http::resource::Ref;
 use world::encounters::{
     answers::ActionTold,
     commit,
+    eyes::Eyes,
     input::{ActionInput, CommitInput, CreateInput, EndInput, ParticipantInput},
     service::{self, Cx, Hand},
     stand,
     store::Place,
-    veil,
 };
 
 /// The most encounters in a list.
@@ -124,6 +124,7 @@ impl ToolSpec for ManageEncounter {
         only when it is committed.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     const PREVIEWS: bool = false;
     type Arguments = Manage;
@@ -146,15 +147,11 @@ impl ToolSpec for ManageEncounter {
                 if input.seed.is_some() && !is_master(cx) {
                     return Err(needs_gm("/seed"));
                 }
-                Ok(service::create(cx.tx().await?, cx.campaign, &input, cx.rows_max).await?.view)
+                Ok(service::create(cx.tx().await?, cx.campaign, &input, cx.rows_max, at.eyes).await?.view)
             }
             Operation::Get => {
                 let Get { verbosity } = arguments::read(rest)?;
-                let mut view = service::get(&at, id()?, verbosity).await?.0;
-                if !is_master(cx) {
-                    veil::veil_for(&mut view, cx.reader.player);
-                }
-                Ok(view)
+                Ok(service::get(&at, id()?, verbosity).await?.0)
             }
             Operation::End => service::end(&at, id()?, &arguments::read::<EndInput>(rest)?).await,
             Operation::Commit => {
@@ -176,6 +173,14 @@ fn is_master(cx: &ToolCx<'_>) -> bool {
     cx.reader.role != Role::Player
 }
 
+/// Checks that a caller may preview an action in a fight. A rules turn checks it itself.
+pub(super) fn may_preview(cx: &ToolCx<'_>) -> Result<()> {
+    match (cx.turn, cx.session) {
+        (Some(_), None) => Ok(()),
+        _ => service::may_preview(Eyes::of_reader(cx.reader)),
+    }
+}
+
 fn needs_gm(pointer: &str) -> Error {
     Error::invalid(pointer, "invalid_value", "Only a game master may give this value.")
 }
@@ -189,6 +194,7 @@ async fn at<'a>(cx: &'a ToolCx<'_>, campaign: &'a Ref) -> Result<Cx<'a>> {
         is_command: cx.is_command,
         obeys_locks: !cx.is_command,
         rows_max: cx.rows_max,
+        eyes: Eyes::of_reader(cx.reader),
     })
 }
 
@@ -252,6 +258,7 @@ impl ToolSpec for EncounterAction {
         the fields it needs.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm, ActorKind::Character];
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = Act;
     type Answer = ActionTold;
@@ -260,6 +267,9 @@ impl ToolSpec for EncounterAction {
         let mut input: ActionInput = arguments::read(Value::Object(arguments.rest))?;
         input.dice = cx.dice.map(<[u32]>::to_vec);
         input.preview |= cx.preview;
+        if input.preview {
+            may_preview(cx)?;
+        }
         if input.overridden && !is_master(cx) {
             return Err(needs_gm("/override"));
         }
@@ -275,10 +285,10 @@ impl ToolSpec for EncounterAction {
         let id = id.ok_or_else(|| Error::invalid("/encounter_id", "required", "Give the id of the encounter."))?;
         let own = player.map(|id| id.to_string());
         let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
-        let mut told = service::act(&at(cx, &campaign).await?, &id, &input, hand).await?;
+        let mut at = at(cx, &campaign).await?;
         if !is_master(cx) {
-            veil::veil_for(&mut told, player);
+            at.eyes = Eyes::Player(player);
         }
-        Ok(told)
+        service::act(&at, &id, &input, hand).await
     }
 }

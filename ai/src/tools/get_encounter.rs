@@ -40,10 +40,10 @@ impl ToolSpec for GetEncounter {
     }
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
-        let fights = combat::going_on(cx.tx().await?, cx.campaign, cx.session.map(|s| s.id)).await?;
+        let fights = combat::going_on(cx.tx().await?, cx.campaign, cx.session.map(|s| s.id), cx.reader).await?;
         // If the frontend was connected and does not answer, its fight may have gone on unseen.
         let stale = matches!(cx.heard, Some(Heard::Failed(_) | Heard::Nobody { left: true }));
         let fights = if stale { fights.into_iter().map(combat::Fight::gone_stale).collect() } else { fights };
-        combat::answer(combat::seen_by(cx.reader.role, fights), arguments.encounter_id.as_deref())
+        combat::answer(fights, arguments.encounter_id.as_deref())
     }
 }

@@ -144,6 +144,9 @@ pub trait ToolSpec {
     const INFORMS: bool;
     /// Whether the tool reads things that only its caller may know. Other readers of the turn do not see its results.
     const READS: bool = false;
+    /// Whether the tool applies the rules, so that a call tells numbers of its caller and its targets. Of an NPC's turn, only the game
+    /// master reads such calls.
+    const OF_RULES: bool = false;
     /// Whether a call can only show what it would do. Tools that merely change something have nothing to show.
     const PREVIEWS: bool = Self::INFORMS;
     type Arguments: DeserializeOwned + JsonSchema;

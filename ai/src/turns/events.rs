@@ -17,6 +17,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{
+    kind::TurnKind,
     live::{CALL, Delivery, Item, Live, NUMBERS_PER_RUN, Position, RESULT, STARTED, TEXT, raw, unheard},
     trace,
     words::{self, Words},
@@ -60,6 +61,8 @@ pub struct Listener {
     over: bool,
     /// Whether the player gets only the beginning and the end: a reaction is heard when its reply is delivered.
     is_silent: bool,
+    /// The kind of the turn.
+    kind: Option<TurnKind>,
     /// The tools of the announced calls, for listeners who may not see all results.
     tools: HashMap<String, String>,
     /// Nothing is sent before this time.
@@ -103,6 +106,7 @@ impl Listener {
             further: app.running.follow(caller.tenant_id(), turn),
             over: false,
             is_silent: false,
+            kind: None,
             tools: HashMap::new(),
             resumes: Instant::now(),
             until: Instant::now() + HEARD_FOR,
@@ -126,6 +130,7 @@ impl Listener {
                     sleep_until(self.resumes).await;
                     news.mark_unchanged();
                     let (told, ended) = live.since(&mut self.at);
+                    self.kind = live.kind();
                     if told.is_empty() && !ended {
                         match timeout(silent_at - Instant::now(), news.changed()).await {
                             Ok(_) => continue,
@@ -172,18 +177,17 @@ impl Listener {
         }
     }
 
-    /// An event in the form in which this listener may see it. Withholds the results of calls that look something up.
+    /// An event in the form in which this listener may see it. Withholds what [`Words`] says.
     fn event(&mut self, mut told: Delivery) -> Event {
         if matches!(told.name, CALL | RESULT) && !self.caller.sees_secrets() {
             let mut data: Value = serde_json::from_str(told.data.get()).unwrap_or_default();
             let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
             if told.name == CALL {
                 self.tools.insert(text("id"), text("name"));
-            } else {
-                let tool = self.tools.get(&text("id")).map(String::as_str);
-                Words::of_listener(&self.caller).narrow_event(&mut data, tool);
-                told.data = raw(&data);
             }
+            let tool = self.tools.get(&text("id")).map(String::as_str);
+            Words::of_listener(&self.caller, self.kind).narrow_event(&mut data, tool);
+            told.data = raw(&data);
         }
         let is_last = !matches!(told.name, STARTED | TEXT | CALL | RESULT);
         let Position { seq, offset } = told.at;
@@ -210,6 +214,7 @@ impl Listener {
         .fetch_optional(&mut *tx.connection().await)
         .await?;
         drop(tx);
+        self.kind = row.as_ref().and_then(|row| TurnKind::named(row.read("kind").ok()?));
         let Some(row) = row else {
             // The turn was deleted with its campaign.
             self.over = true;

@@ -3,14 +3,17 @@
 //! Each turn has one log in memory. Text is appended at its end, and listeners read on from their own positions at their own pace.
 //! A copy goes to the database a few times a second ([`Live::unsaved`]), for listeners on other servers and later ones.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 use serde_json::{json, value::RawValue};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::view::{CallError, CallStatus, ToolCall};
+use super::{
+    kind::TurnKind,
+    view::{CallError, CallStatus, ToolCall},
+};
 use llm::{ReplyMode, Sink, reply::Partial};
 
 /// When a turn runs again under its key, the numbers of its events start higher by this much, so that an id from an earlier run
@@ -115,6 +118,8 @@ pub fn raw(value: &serde_json::Value) -> Box<RawValue> {
 /// The log of a turn.
 #[derive(Debug)]
 pub struct Live {
+    /// The kind of the turn. Who may read which of its events depends on it.
+    kind: OnceLock<TurnKind>,
     log: Mutex<Log>,
     news: watch::Sender<()>,
 }
@@ -142,7 +147,17 @@ impl Live {
     /// The log of a turn that has not begun.
     #[must_use]
     pub fn new() -> Arc<Self> {
-        Arc::new(Self { log: Mutex::default(), news: watch::channel(()).0 })
+        Arc::new(Self { kind: OnceLock::new(), log: Mutex::default(), news: watch::channel(()).0 })
+    }
+
+    /// Notes the kind of the turn. A turn within another one does not change it.
+    pub fn is_of(&self, kind: TurnKind) {
+        self.kind.get_or_init(|| kind);
+    }
+
+    /// The kind of the turn, once it is known.
+    pub fn kind(&self) -> Option<TurnKind> {
+        self.kind.get().copied()
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {

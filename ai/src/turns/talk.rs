@@ -84,6 +84,9 @@ impl<'a> Talk<'a> {
         mode: ReplyMode,
         start: Start,
     ) -> Self {
+        if let Some(live) = &asker.live {
+            live.is_of(subject.kind);
+        }
         Self {
             app,
             caller,

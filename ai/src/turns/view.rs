@@ -87,7 +87,7 @@ impl CallStatus {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    /// The arguments as the model wrote them; null if they could not be parsed.
+    /// The arguments as the model wrote them; null if they could not be parsed, or are only for the game master.
     pub arguments: Value,
     pub status: CallStatus,
     #[serde(skip_serializing_if = "Option::is_none")]

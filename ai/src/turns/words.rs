@@ -3,7 +3,8 @@
 //! All code that shows a turn (one, a list, a stream, an answer, the editor) asks [`Words::of`] and filters its output with
 //! [`Words::narrow`] or [`Words::narrow_event`]; nothing else decides this. A game master reads everything. Everybody who reads the
 //! campaign may read what a session's AI said at the table. Only the game master may read what it said as an assistant, its prompts
-//! and its calls. A tool that looks something up returns secrets of its caller, so its results are only for the game master.
+//! and its calls. A tool that looks something up returns secrets of its caller, so its results are only for the game master. So are an
+//! NPC's calls of the rules, which tell the NPC's numbers.
 //!
 //! To add a member with text to a turn's view, add a line in `narrow`. Unknown tools' results are withheld.
 
@@ -14,6 +15,9 @@ use super::kind::TurnKind;
 use crate::tools;
 use base::error::{Code, Error, Result};
 use edge::caller::{Caller, Scope};
+
+/// In place of an error's message.
+const WHY: &str = "Only the game master may read why it failed.";
 
 /// The facts about a turn on which the decision depends.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +41,8 @@ pub struct Words {
     narrative: bool,
     /// The calls, and the results of calls that look nothing up.
     calls: bool,
+    /// The arguments and results of calls of the rules. Of an NPC they tell its numbers.
+    rules: bool,
     /// The error message.
     reason: bool,
     /// The sizes and hashes of the prompt's sections.
@@ -46,14 +52,29 @@ pub struct Words {
 }
 
 impl Words {
-    const NONE: Self =
-        Self { all: false, narrative: false, calls: false, reason: false, sections: false, asides: false };
+    const NONE: Self = Self {
+        all: false,
+        narrative: false,
+        calls: false,
+        rules: false,
+        reason: false,
+        sections: false,
+        asides: false,
+    };
 
     /// What this caller may read of this turn.
     #[must_use]
     pub fn of(caller: &Caller, turn: &About<'_>) -> Self {
         if caller.sees_secrets() {
-            return Self { all: true, narrative: true, calls: true, reason: true, sections: true, asides: true };
+            return Self {
+                all: true,
+                narrative: true,
+                calls: true,
+                rules: true,
+                reason: true,
+                sections: true,
+                asides: true,
+            };
         }
         match turn.kind {
             None => Self::NONE,
@@ -68,6 +89,7 @@ impl Words {
                     all: false,
                     narrative: true,
                     calls: true,
+                    rules: decides_as_player(turn.kind),
                     reason: true,
                     sections: !theirs,
                     asides: theirs || plays,
@@ -95,10 +117,11 @@ impl Words {
         Self::of(caller, &about)
     }
 
-    /// What a listener who may follow a turn gets while it runs.
+    /// What a listener who may follow a turn of this kind gets while it runs.
     #[must_use]
-    pub fn of_listener(caller: &Caller) -> Self {
-        Self { all: caller.sees_secrets(), narrative: true, calls: true, ..Self::NONE }
+    pub fn of_listener(caller: &Caller, kind: Option<TurnKind>) -> Self {
+        let all = caller.sees_secrets();
+        Self { all, narrative: true, calls: true, rules: all || decides_as_player(kind), ..Self::NONE }
     }
 
     /// Removes from a turn's view what they may not read.
@@ -116,7 +139,7 @@ impl Words {
             Some(calls) if self.calls => {
                 for call in calls.iter_mut().filter_map(Value::as_object_mut) {
                     let tool = call.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
-                    withhold(call, tool.as_deref());
+                    withhold(call, tool.as_deref(), self.rules);
                 }
             }
             Some(calls) => calls.clear(),
@@ -139,24 +162,40 @@ impl Words {
         if !self.reason
             && let Some(Value::Object(error)) = members.get_mut("error")
         {
-            error.insert("message".to_owned(), json!("Only the game master may read why it failed."));
+            error.insert("message".to_owned(), json!(WHY));
         }
     }
 
-    /// The same for an event with the result of a call of this tool.
+    /// The same for an event with a call of this tool, or with its result.
     pub fn narrow_event(self, event: &mut Value, tool: Option<&str>) {
         if !self.all
             && let Value::Object(members) = event
         {
-            withhold(members, tool);
+            withhold(members, tool, self.rules);
         }
     }
 }
 
-/// Removes the result of a call that looks something up, or whose tool is unknown.
-fn withhold(call: &mut Map<String, Value>, tool: Option<&str>) {
-    if tool.and_then(tools::find).is_none_or(|tool| tool.reads) {
+/// Whether the rules answer a turn of this kind as they answer a player.
+const fn decides_as_player(kind: Option<TurnKind>) -> bool {
+    matches!(kind, Some(TurnKind::Rules | TurnKind::Planner))
+}
+
+/// Removes from a call what its readers may not know: the result of a tool that looks something up or is unknown, and everything
+/// about a call of the rules unless they may read `rules`.
+fn withhold(call: &mut Map<String, Value>, tool: Option<&str>, rules: bool) {
+    let tool = tool.and_then(tools::find);
+    if tool.is_none_or(|tool| tool.reads) {
         call.remove("result");
+    }
+    if !rules && tool.is_some_and(|tool| tool.of_rules) {
+        call.remove("result");
+        if let Some(arguments) = call.get_mut("arguments") {
+            *arguments = Value::Null;
+        }
+        if let Some(Value::Object(error)) = call.get_mut("error") {
+            error.insert("message".to_owned(), json!(WHY));
+        }
     }
 }
 

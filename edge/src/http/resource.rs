@@ -109,6 +109,8 @@ pub trait Resource: Sized + 'static {
     const READ_ONLY: &'static [&'static str] = &[];
     /// Members of the view that are not shown to a player's token.
     const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &[];
+    /// Those of them that are shown to nobody without the scope `gm`.
+    const ONLY_FOR_GM: &'static [&'static str] = &[];
     /// The database function that searches rows under row security. If there is none, the label is searched.
     const SEARCH: Option<&'static str> = None;
 
@@ -290,10 +292,13 @@ pub async fn hold<R: Resource>(tx: &TenantTx, caller: &Caller, campaign: Option<
 /// `internal` if it cannot be written as JSON.
 pub fn view<R: Resource>(model: R::Model, caller: &Caller) -> Result<Value> {
     let mut value = serde_json::to_value(R::View::from(model)).map_err(Error::internal)?;
-    if let (true, Value::Object(members)) = (caller.is_player(), &mut value) {
-        for name in R::HIDDEN_FROM_PLAYERS {
-            members.remove(*name);
-        }
+    let hidden = match (caller.is_player(), caller.sees_secrets()) {
+        (true, _) => R::HIDDEN_FROM_PLAYERS,
+        (false, false) => R::ONLY_FOR_GM,
+        (false, true) => &[],
+    };
+    if let Value::Object(members) = &mut value {
+        hidden.iter().for_each(|name| drop(members.remove(*name)));
     }
     Ok(value)
 }
@@ -314,7 +319,7 @@ pub async fn get<R: Resource>(
     let model = select.filter(db.condition()).one(&db).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
     let version = R::stamp(&model).version;
     let reply =
-        if caller.is_player() { Reply::ok(&view::<R>(model, caller)?)? } else { Reply::ok(&R::View::from(model))? };
+        if !caller.sees_secrets() { Reply::ok(&view::<R>(model, caller)?)? } else { Reply::ok(&R::View::from(model))? };
     Ok(reply.versioned(version).unless_known(request))
 }
 

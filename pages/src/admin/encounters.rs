@@ -81,7 +81,10 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let fighters = view["participants"].as_array().into_iter().flatten().map(|p| Fighter {
         name: words::display_text(&p["name"]),
         initiative: words::display_text(&p["initiative"]),
-        hp: format!("{} of {}", words::display_text(&p["hp"]), words::display_text(&p["max_hp"])),
+        hp: match p.get("hp") {
+            Some(hp) => format!("{} of {}", words::display_text(hp), words::display_text(&p["max_hp"])),
+            None => String::new(),
+        },
         armor_class: words::display_text(&p["armor_class"]),
         status: words::display_text(&p["status"]),
         conditions: p["conditions"]

@@ -16,7 +16,7 @@
 //! - `act`: decides actions, one file per family; `decision`: what an action does.
 //! - `choices`: what a participant can do now.
 //! - `event`, `fold`: what happened, and how it changes the state.
-//! - `snapshot`, `diff`, `merge`, `summary`, `view`: what is shown and what is kept.
+//! - `snapshot`, `diff`, `merge`, `summary`, `view`: what is shown and what is kept; `seen`: what of it players see.
 //!
 //! To add an action, add a kind to `action`, a function to a file of `act`, a line to `act::decide`, a case to
 //! `rules/tests/encounter` and a row to `docs/encounters.md`.
@@ -39,6 +39,7 @@ mod order;
 mod place;
 mod position;
 mod refusal;
+mod seen;
 mod setup;
 mod sight;
 mod snapshot;
@@ -61,6 +62,9 @@ pub use newcomer::{NewCondition, NewParticipant};
 pub use place::{Hazard, Lighting, Terrain};
 pub use position::{Position, Square};
 pub use refusal::Refusal;
+pub use seen::{
+    Enemy, SeenAttack, SeenCombatant, SeenDamage, SeenOutcome, SeenParticipant, SeenRoll, SeenRow, SeenView, Watcher,
+};
 pub use setup::Setup;
 pub use snapshot::Snapshot;
 pub use state::{Economy, Encounter, EndOutcome, Participant, Provocation, Statistics, Status};

@@ -48,8 +48,17 @@ impl Encounter {
     /// Summarizes the fight.
     #[must_use]
     pub fn summary(&self) -> Summary {
+        self.summary_of(|_| true, |_| true)
+    }
+
+    /// Summarizes how those fare whom a reader `knows`, and who did most among those whose numbers it may see.
+    pub(super) fn summary_of(
+        &self,
+        knows: impl Fn(&Participant) -> bool,
+        numbers: impl Fn(&Participant) -> bool,
+    ) -> Summary {
         let named = |lives: &[Life]| {
-            let such = self.participants().iter().filter(|p| lives.contains(&p.life()));
+            let such = self.participants().iter().filter(|p| knows(p) && lives.contains(&p.life()));
             such.map(|p| p.creature.name.clone()).collect::<Vec<_>>()
         };
         let mut summary = Summary {
@@ -58,18 +67,18 @@ impl Encounter {
             standing: named(&[Life::Alive]),
             down: named(&[Life::Dying, Life::Stable]),
             dead: named(&[Life::Dead]),
-            most_damage_dealt: self.best(|p| p.statistics.damage_dealt),
-            most_damage_taken: self.best(|p| p.statistics.damage_taken),
-            most_healing_done: self.best(|p| p.statistics.healing_done),
+            most_damage_dealt: self.best(&numbers, |p| p.statistics.damage_dealt),
+            most_damage_taken: self.best(&numbers, |p| p.statistics.damage_taken),
+            most_healing_done: self.best(&numbers, |p| p.statistics.healing_done),
             text: String::new(),
         };
         summary.text = text(&summary);
         summary
     }
 
-    /// The first participant with the highest value, if that is more than 0.
-    fn best(&self, of: impl Fn(&Participant) -> i32) -> Option<Best> {
-        let best = self.participants().iter().rev().max_by_key(|p| of(p)).filter(|p| of(p) > 0)?;
+    /// The first of those with the highest value, if that is more than 0.
+    fn best(&self, among: impl Fn(&Participant) -> bool, of: impl Fn(&Participant) -> i32) -> Option<Best> {
+        let best = self.participants().iter().rev().filter(|p| among(p)).max_by_key(|p| of(p)).filter(|p| of(p) > 0)?;
         Some(Best { participant_id: best.id.clone(), name: best.creature.name.clone(), amount: of(best) })
     }
 }

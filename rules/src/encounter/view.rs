@@ -130,8 +130,8 @@ pub struct View {
     pub status: Status,
     /// The round, from 1.
     pub round: u32,
-    /// The current participant's place in the turn order, from 0. Players do not get it while it is a hidden participant's
-    /// turn.
+    /// The current participant's place in the turn order, from 1; 0 if it is nobody's turn. Players do not get it while it is
+    /// a hidden participant's turn.
     #[schema(required = false)]
     pub turn: usize,
     /// The participant whose turn it is.

@@ -116,7 +116,8 @@ fn judged(
     let opposed = theirs.total();
     let theirs_shown = std::mem::take(&mut theirs.shown);
     let mut outcome = Outcome::of(mine.title(), own);
-    outcome.dice.extend(theirs_shown);
+    outcome.with(opponent);
+    outcome.dice_of(opponent, theirs_shown);
     outcome.effects.append(&mut theirs.spent);
     outcome.reasons.extend(theirs.reasons.iter().map(|r| format!("{}: {r}", opponent.name).into()));
     outcome.dc_or_ac = opposed.to_string();

@@ -20,6 +20,8 @@ pub(crate) struct BonusDie {
 /// A d20 roll, first prepared and then made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct D20Test {
+    /// The key of the creature that rolls.
+    pub(crate) by: String,
     advantages: u32,
     disadvantages: u32,
     pub(crate) modifiers: Vec<Modifier>,
@@ -39,7 +41,8 @@ pub(crate) struct D20Test {
 impl D20Test {
     /// A roll of this creature.
     pub(crate) fn by(creature: &Creature) -> Self {
-        Self { lucky: creature.has_trait("halfling", "Halfling Lucky"), ..Self::default() }
+        let lucky = creature.has_trait("halfling", "Halfling Lucky");
+        Self { by: creature.key().to_owned(), lucky, ..Self::default() }
     }
 
     pub(crate) fn lean(&mut self, lean: Advantage, why: impl FnOnce() -> Text) {
@@ -97,14 +100,14 @@ impl D20Test {
         let first = self.shown.len();
         for _ in 0..count {
             let value = dice.roll(20)?;
-            self.shown.push(DieShown { faces: 20, value, kept: true, label: None });
+            self.shown.push(DieShown { faces: 20, value, kept: true, label: None, by: None });
         }
         if self.lucky
             && let Some(one) = self.shown[first..].iter_mut().find(|d| d.value == 1)
         {
             one.kept = false;
             let value = dice.roll(20)?;
-            self.shown.push(DieShown { faces: 20, value, kept: true, label: Some("Lucky".into()) });
+            self.shown.push(DieShown { faces: 20, value, kept: true, label: Some("Lucky".into()), by: None });
             self.reasons.push("Lucky: a 1 was rolled again".into());
         }
         self.keep_one(first, lean);
@@ -139,7 +142,7 @@ impl D20Test {
             let BonusDie { label, faces } = self.bonus_dice[at];
             let sides = faces.unsigned_abs().max(1);
             let value = dice.roll(sides)?;
-            self.shown.push(DieShown { faces: sides, value, kept: true, label: Some(label.into()) });
+            self.shown.push(DieShown { faces: sides, value, kept: true, label: Some(label.into()), by: None });
             let value = i32::try_from(value).unwrap_or(i32::MAX);
             self.add(label, if faces < 0 { -value } else { value });
         }

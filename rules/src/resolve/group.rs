@@ -47,14 +47,14 @@ fn group(
         return Err(Stop::Impossible("nobody takes part".to_owned()));
     }
     let mut tests: Vec<_> = creatures.iter().map(|c| prepare(c, what, circumstances)).collect();
-    let mut outcome = Outcome::without_roll(format!("Group {}", what.title()));
-    for test in &mut tests {
+    let mut outcome = Outcome::without_roll(format!("Group {}", what.title()), creatures);
+    for (test, creature) in tests.iter_mut().zip(creatures) {
         test.roll(dice)?;
-        outcome.dice.append(&mut test.shown);
+        outcome.dice_of(creature, std::mem::take(&mut test.shown));
     }
-    for test in &mut tests {
+    for (test, creature) in tests.iter_mut().zip(creatures) {
         test.roll_bonus(dice)?;
-        outcome.dice.append(&mut test.shown);
+        outcome.dice_of(creature, std::mem::take(&mut test.shown));
     }
     let mut succeeded = 0;
     for (creature, mut test) in creatures.iter().zip(tests) {

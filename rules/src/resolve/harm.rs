@@ -50,7 +50,7 @@ pub struct DamageArgs {
 /// # Errors
 /// None at present; all resolvers have the same signature.
 pub fn apply_damage(target: &Creature, args: &DamageArgs) -> Result<Outcome, RuleError> {
-    let mut outcome = Outcome::without_roll("Damage".to_owned());
+    let mut outcome = Outcome::without_roll("Damage".to_owned(), &[target]);
     let mut vitals = target.vitals();
     let taken = settle(target, &mut vitals, args, &mut outcome.reasons, &mut outcome.effects);
     let breakdown = args.parts.iter().map(|part| DamageRow {

@@ -44,7 +44,7 @@ fn healing(target: &Creature, args: &HealingArgs, dice: &mut dyn Dice) -> Result
         _ => return Err(wrong("amount", "give either `amount` or `formula`")),
     };
     alive(target)?;
-    let mut outcome = Outcome::without_roll("Healing".to_owned());
+    let mut outcome = Outcome::without_roll("Healing".to_owned(), &[target]);
     heal(&mut outcome, target, &[row], dice)?;
     Ok(outcome.finished())
 }

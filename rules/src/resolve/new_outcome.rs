@@ -1,6 +1,7 @@
 //! Makes outcomes: of a d20 roll, without a roll, and for what the rules forbid or what needs no roll.
 
-use super::{Outcome, d20::D20Test, summary};
+use super::{DieShown, Outcome, Parties, d20::D20Test, summary};
+use crate::sheet::Creature;
 
 impl Outcome {
     /// An outcome with the results of a d20 roll.
@@ -17,13 +18,32 @@ impl Outcome {
             reasons: test.reasons,
             dice: test.shown,
             effects: test.spent,
+            parties: Parties { rolled: vec![test.by], others: Vec::new() },
             ..Self::default()
         }
     }
 
-    /// An outcome without a d20.
-    pub(crate) fn without_roll(check_type: String) -> Self {
-        Self { check_type, total_modifier: "+0".to_owned(), dc_or_ac: "N/A".to_owned(), ..Self::default() }
+    /// An outcome without a d20, of what these do or what is done to them.
+    pub(crate) fn without_roll(check_type: String, who: &[&Creature]) -> Self {
+        let rolled = who.iter().map(|creature| creature.key().to_owned()).collect();
+        Self {
+            check_type,
+            total_modifier: "+0".to_owned(),
+            dc_or_ac: "N/A".to_owned(),
+            parties: Parties { rolled, others: Vec::new() },
+            ..Self::default()
+        }
+    }
+
+    /// Adds somebody who takes part beside those who rolled.
+    pub(crate) fn with(&mut self, other: &Creature) {
+        self.parties.others.push(other.key().to_owned());
+    }
+
+    /// Adds the dice of somebody else's roll.
+    pub(crate) fn dice_of(&mut self, creature: &Creature, dice: Vec<DieShown>) {
+        let by = |die| DieShown { by: Some(creature.key().to_owned()), ..die };
+        self.dice.extend(dice.into_iter().map(by));
     }
 
     /// Writes the summary, once everything else is complete.

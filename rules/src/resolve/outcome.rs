@@ -11,7 +11,8 @@ use crate::srd::Advantage;
 /// A text that is usually fixed.
 pub(crate) type Text = Cow<'static, str>;
 
-/// The result of an attack, a check, a save or anything else that was resolved.
+/// The result of an attack, a check, a save or anything else that was resolved. In a fight, whoever is not the game master gets of
+/// enemies' rolls, dice and damage only what shows how they fare, and never the target number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RulesOutcome)]
 pub struct Outcome {
@@ -19,13 +20,17 @@ pub struct Outcome {
     /// `Fireball (dexterity save)`, `IMPOSSIBLE`, `NONE`.
     pub check_type: String,
     /// Modifiers as text, then their sum: `DEX +3, Prof +3, Bonus +1 = +7`.
+    #[schema(required = false)]
     pub components: String,
     /// The d20 that counts; 0 if none was rolled.
+    #[schema(required = false)]
     pub die_result: u32,
     /// The sum of all modifiers, with its sign.
+    #[schema(required = false)]
     pub total_modifier: String,
     /// The d20 plus modifiers; 0 if none was rolled. For a passive check its value, for a group check the number of
     /// successes, for healing and rests the hit points.
+    #[schema(required = false)]
     pub total: i32,
     /// The target number: `15`, `DC 15` for a save against a spell, `N/A`.
     #[schema(required = false)]
@@ -50,13 +55,15 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
     /// Each modifier separately.
+    #[schema(required = false)]
     pub modifiers: Vec<Modifier>,
     /// Whether the d20 was rolled with advantage or disadvantage, after all sources.
     pub advantage: Advantage,
     /// Every source of advantage and disadvantage, what applied automatically, and what was refused and why.
-    #[schema(value_type = Vec<String>)]
+    #[schema(required = false, value_type = Vec<String>)]
     pub reasons: Vec<Text>,
     /// Every die, in the order of rolling.
+    #[schema(required = false)]
     pub dice: Vec<DieShown>,
     /// Beams, rays and darts, if there is more than one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -70,6 +77,18 @@ pub struct Outcome {
     /// Seven lines for a narrator; two if nothing was rolled.
     #[schema(required = false)]
     pub raw: String,
+    /// Who takes part. Decides which parts a player may see, and is never sent.
+    #[serde(skip)]
+    pub parties: Parties,
+}
+
+/// Who takes part in what was resolved, by [`Creature::key`](crate::sheet::Creature::key).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parties {
+    /// Whose roll it is. For what needs no d20: who casts, falls, rests, or is hurt or healed. Empty if nobody did anything.
+    pub rolled: Vec<String>,
+    /// The targets and, for a save against a spell, its caster.
+    pub others: Vec<String>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -111,6 +130,9 @@ pub struct DieShown {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub label: Option<Text>,
+    /// Who rolled it, if not those whose roll the outcome is. Never sent.
+    #[serde(skip)]
+    pub by: Option<String>,
 }
 
 /// Rolled damage.
@@ -128,19 +150,24 @@ pub struct Damage {
     pub taken: Option<i32>,
 }
 
-/// Damage of one source.
+/// Damage of one source. Of an enemy's, players get only the type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RolledDamageRow)]
 pub struct DamageRow {
     /// The source.
+    #[schema(required = false)]
     pub label: String,
     /// Its dice, doubled for a critical hit; empty if there are none.
+    #[schema(required = false)]
     pub dice: String,
     /// The values of the dice, after rerolls.
+    #[schema(required = false)]
     pub rolls: Vec<u32>,
     /// The constant.
+    #[schema(required = false)]
     pub flat_bonus: i32,
     /// Dice and constant.
+    #[schema(required = false)]
     pub subtotal: i32,
     /// Damage type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -148,44 +175,55 @@ pub struct DamageRow {
     pub damage_type: Option<Text>,
 }
 
-/// One beam, ray or dart of several.
+/// One beam, ray or dart of several. Of an enemy's, players get only whether it hit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AttackRoll {
     /// The d20 that counts; 0 if it cannot miss.
+    #[schema(required = false)]
     pub die_result: u32,
     /// The sum of the modifiers.
+    #[schema(required = false)]
     pub total_modifier: String,
     /// Their sum.
+    #[schema(required = false)]
     pub total: i32,
     /// Whether it hit.
     pub success: bool,
     /// `hit`, `critical hit`, `miss`.
+    #[schema(required = false)]
     pub outcome: String,
     /// Its damage, if it hit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<Damage>,
 }
 
-/// One creature's roll among others.
+/// One creature's roll among others. Of an enemy's, players get only the name and the success.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ParticipantRoll {
     /// The creature's id, or its name if it has none.
+    #[schema(required = false)]
     pub creature: String,
     /// The creature's name.
     pub name: String,
     /// What it rolled.
+    #[schema(required = false)]
     pub check_type: String,
     /// Its modifiers, as text.
+    #[schema(required = false)]
     pub components: String,
     /// The d20 that counts.
+    #[schema(required = false)]
     pub die_result: u32,
     /// The sum of the modifiers.
+    #[schema(required = false)]
     pub total_modifier: String,
     /// Their sum.
+    #[schema(required = false)]
     pub total: i32,
     /// Whether this roll succeeded.
     pub success: bool,
     /// Whether the d20 was rolled with advantage or disadvantage.
+    #[schema(required = false)]
     pub advantage: Advantage,
     /// Set if it failed or succeeded without a roll.
     #[serde(default, skip_serializing_if = "Option::is_none")]

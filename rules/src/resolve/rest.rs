@@ -63,7 +63,7 @@ fn short(actor: &Creature, args: &RestArgs, dice: &mut dyn Dice) -> Result<Outco
         return Err(Stop::Impossible(format!("{} is dead", actor.name)));
     }
     let spend = args.hit_dice.unwrap_or(0).max(0);
-    let mut outcome = Outcome::without_roll("Short Rest".to_owned());
+    let mut outcome = Outcome::without_roll("Short Rest".to_owned(), &[actor]);
     let recovered = recovered(actor, &args.recover_slots)?;
     let mut gained = 0;
     if spend > 0 {
@@ -150,7 +150,7 @@ fn long(actor: &Creature, args: &RestArgs) -> Result<Outcome, Stop> {
             actor.name
         )));
     }
-    let mut outcome = Outcome::without_roll("Long Rest".to_owned());
+    let mut outcome = Outcome::without_roll("Long Rest".to_owned(), &[actor]);
     let creature = || actor.key().to_owned();
     let changes = &mut outcome.effects;
     let exhaustion = actor.exhaustion();

@@ -92,7 +92,7 @@ fn roll_row(row: &Row, double: bool, dice: &mut dyn Dice, shown: &mut Vec<DieSho
 }
 
 fn show(shown: &mut Vec<DieShown>, row: &Row, faces: u32, value: u32, kept: bool) {
-    shown.push(DieShown { faces, value, kept, label: Some(row.label.clone()) });
+    shown.push(DieShown { faces, value, kept, label: Some(row.label.clone()), by: None });
 }
 
 /// The damage by type, each at least 0.

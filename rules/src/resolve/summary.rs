@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Damage, Modifier, Outcome};
+use super::{DamageRow, Modifier, Outcome};
 
 /// A number with its sign.
 pub(crate) fn signed(value: i32) -> String {
@@ -72,7 +72,7 @@ pub(crate) fn raw(outcome: &Outcome) -> String {
         outcome.dc_or_ac
     );
     match &outcome.damage {
-        Some(damage) if !damage.breakdown.is_empty() => push_damage(&mut text, damage),
+        Some(damage) if !damage.breakdown.is_empty() => text.push_str(&rows_as_text(&damage.breakdown)),
         _ => text.push_str("N/A"),
     }
     text.push_str("\nNOTES: ");
@@ -80,8 +80,10 @@ pub(crate) fn raw(outcome: &Outcome) -> String {
     text
 }
 
-fn push_damage(text: &mut String, damage: &Damage) {
-    for (at, row) in damage.breakdown.iter().enumerate() {
+/// Damage as text: each source with its dice, its constant and its type.
+pub(crate) fn rows_as_text<'a>(rows: impl IntoIterator<Item = &'a DamageRow>) -> String {
+    let mut text = String::new();
+    for (at, row) in rows.into_iter().enumerate() {
         if at > 0 {
             text.push_str("; ");
         }
@@ -89,11 +91,12 @@ fn push_damage(text: &mut String, damage: &Damage) {
         text.push_str(": ");
         text.push_str(&row.dice);
         if row.flat_bonus != 0 || row.dice.is_empty() {
-            push_signed(text, row.flat_bonus);
+            push_signed(&mut text, row.flat_bonus);
         }
         if let Some(kind) = &row.damage_type {
             text.push(' ');
             text.push_str(kind);
         }
     }
+    text
 }

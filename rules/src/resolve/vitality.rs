@@ -126,7 +126,7 @@ pub fn resolve_fall(
     if count == 0 {
         return Ok(no_check(&format!("a fall of {distance_ft} feet does no harm")));
     }
-    let mut outcome = Outcome::without_roll("Fall".to_owned());
+    let mut outcome = Outcome::without_roll("Fall".to_owned(), &[actor]);
     let rows = [Row::dice("Fall", count, 6, "bludgeoning".into())];
     let mut damage = rows::roll(&rows, false, dice, &mut outcome.dice)?;
     let blow = DamageArgs {

@@ -4,7 +4,7 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 use rules::{
     encounter::{
         Action, ActionKind, Cost, Duration, Encounter, Event, Hazard, Lighting, MergeOptions, NewParticipant, Position,
-        Refusal, Setup, Square, Stance, Terrain, Verbosity, merge,
+        Refusal, SeenOutcome, SeenParticipant, Setup, Square, Stance, Terrain, Verbosity, Watcher, merge,
     },
     resolve::StateChange,
     sheet::{Creature, KnownSpell, Life, Resource, SpellSlot, Weapon},
@@ -276,6 +276,46 @@ proptest! {
             let mut edited = Creature { hp: 7, conditions: vec![], ..record };
             merge(&mut edited, &update, MergeOptions { unchanged: false, ..MergeOptions::ALL });
             prop_assert!((0..=edited.max_hp).contains(&edited.hp));
+        }
+    }
+
+    #[test]
+    fn players_see_what_is_listed(actions in vec(asked(), 1..30), seed in any::<u64>()) {
+        let mut dice = Endless(seed);
+        let (mut encounter, _) = Encounter::create(&field(), &mut dice).expect("a fight");
+        encounter.apply(&Event::Hid { participant: "ogre".to_owned(), hidden: true });
+        let is_friend = |id: &str| matches!(id, "hero" | "mage");
+        let stays = |a: &&Action| !matches!(a.action, ActionKind::Conceal | ActionKind::Reveal);
+        for action in actions.iter().filter(stays) {
+            let Ok(decision) = encounter.act(action, &mut dice) else { continue };
+            encounter.apply_all(&decision.events);
+            let watcher = Watcher::of(&encounter, None);
+            for outcome in &decision.outcomes {
+                let rolled = &outcome.parties.rolled;
+                let is_roll = !outcome.dice.is_empty() || outcome.damage.is_some();
+                prop_assert!(!is_roll || !rolled.is_empty(), "nobody rolled {:?}", outcome);
+                prop_assert!(rolled.iter().chain(&outcome.parties.others).all(|id| encounter.participant(id).is_some()), "{:?}", outcome.parties);
+                let Some(seen) = watcher.outcome(outcome) else {
+                    prop_assert!(rolled.iter().all(|id| id == "ogre"), "{:?} is not told", outcome);
+                    continue;
+                };
+                let all_friends = !rolled.is_empty() && rolled.iter().all(|id| is_friend(id));
+                prop_assert_eq!(seen.roll.is_some(), all_friends);
+                prop_assert!(seen.effects.iter().all(|change| is_friend(change.creature())));
+                prop_assert!(seen.participants.iter().all(|one| match one {
+                    SeenParticipant::Whole(roll) => is_friend(&roll.creature),
+                    SeenParticipant::Enemy { name, .. } => name == "goblin",
+                }), "{:?}", seen);
+                let json = serde_json::to_string(&seen).expect("json");
+                for secret in ["dc_or_ac", "\"raw\"", "ogre"] {
+                    prop_assert!(outcome.impossible || !json.contains(secret), "{secret} in {json}");
+                }
+                let again: SeenOutcome = serde_json::from_str(&json).expect("an outcome");
+                prop_assert_eq!(serde_json::to_string(&again).expect("json"), json);
+            }
+            let view = serde_json::to_value(watcher.view(Verbosity::Detailed)).expect("json");
+            prop_assert_eq!(view["participants"].as_array().map(Vec::len), Some(3));
+            prop_assert!(!view.to_string().contains("ogre"), "{view}");
         }
     }
 

@@ -37,7 +37,7 @@ pub struct ActionTold {
     action: ActionKind,
     /// What the dice decided, one outcome for each roll.
     outcomes: Vec<Outcome>,
-    /// What happened, in order. Players do not get this.
+    /// What happened, in order. Only game masters get this.
     #[schema(required = false)]
     events: Vec<Event>,
     /// True if nothing was written.
@@ -50,7 +50,8 @@ pub struct ActionTold {
     status: Status,
     /// The round, from 1.
     round: u32,
-    /// The current participant's place in the turn order, from 0. Players do not get this while it is a hidden participant's turn.
+    /// The current participant's place in the turn order, from 1; 0 if it is nobody's turn. Only game masters get this in the
+    /// turn of a hidden participant.
     #[schema(required = false)]
     turn: usize,
     /// The participant whose turn it is.
@@ -79,14 +80,14 @@ pub struct EndTold {
     summary: Option<Summary>,
     /// Whether a commit would change any record.
     commit_required: bool,
-    /// What the fight did to each participant, in the order of joining.
+    /// What the fight did to each participant, in the order of joining. Only game masters get enemies' updates.
     participant_updates: Vec<ParticipantUpdate>,
 }
 
 /// The result of a commit.
 #[derive(ToSchema)]
 pub struct CommitTold {
-    /// The records that were written.
+    /// The records that were written. Only game masters read about enemies' records.
     committed: Vec<Committed>,
     /// The participants whose records were not written, each with the reason.
     skipped: Vec<Skipped>,

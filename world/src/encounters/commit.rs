@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rules::encounter::{MergeOptions, ParticipantUpdate, Status, merge};
+use rules::encounter::{Changes, MergeOptions, Status, merge};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -40,6 +40,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
     let (mut committed, mut skipped, mut written, mut marked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut wanted = RequestedRecords::new(input.character_ids.as_ref().map(|names| names.0.as_slice()));
     for update in it.now.diff() {
+        let participant = it.now.participant(&update.participant_id);
         let member = members.get(&update.participant_id);
         let record = member.and_then(|m| cast.record(m.who));
         let reason = match (member, record) {
@@ -58,13 +59,17 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
                     exclude_conditions: input.exclude_conditions,
                     exclude_spell_slots: input.exclude_spell_slots,
                 };
-                committed.push(one(&update, record.now, options));
+                let written_changes = merge(record.now, &update, options);
+                let seen = cx.eyes.changes(&it.now, &update.participant_id, written_changes);
+                committed.extend(seen.map(|changes| told(&update.participant_id, record.now, &changes, options)));
                 marked.push(m.who);
                 written.push(update.participant_id);
                 continue;
             }
         };
-        skipped.push(json!({ "participant_id": update.participant_id, "reason": reason }));
+        if participant.is_some_and(|one| cx.eyes.knows(&it.now, one)) {
+            skipped.push(json!({ "participant_id": update.participant_id, "reason": reason }));
+        }
     }
     if !input.dry_run && !written.is_empty() {
         marked.into_iter().for_each(|who| cast.mark(who));
@@ -75,10 +80,9 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
     Ok(json!({ "committed": committed, "skipped": skipped, "errors": wanted.unknown(), "dry_run": input.dry_run }))
 }
 
-/// Merges one record and describes the result.
-fn one(update: &ParticipantUpdate, record: &mut rules::sheet::Creature, options: MergeOptions) -> Value {
-    let changes = merge(record, update, options);
-    let mut told = json!({ "participant_id": update.participant_id, "changes": changes });
+/// Describes what was written into a record.
+fn told(participant: &str, record: &rules::sheet::Creature, changes: &Changes, options: MergeOptions) -> Value {
+    let mut told = json!({ "participant_id": participant, "changes": changes });
     let (id, name) = if record.is_npc { ("npc_id", "npc_name") } else { ("character_id", "character_name") };
     told[id] = json!(record.id);
     told[name] = json!(record.name);

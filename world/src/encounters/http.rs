@@ -8,9 +8,9 @@ use super::{
     EncounterFilter, EncounterInput, Encounters,
     answers::{ActionTold, CommitTold, EncounterView, EndTold},
     commit,
+    eyes::Eyes,
     input::{ActionInput, CommitInput, CreateInput, EndInput, GetParams, ParticipantInput},
     service::{self, Cx},
-    veil,
 };
 use base::error::{Problem, Result};
 use db::tenancy::TenantTx;
@@ -46,7 +46,8 @@ pub async fn create(
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
         app.limits.check_rows(tx, &caller, "encounter").await?;
-        let made = service::create(tx, campaign, &body.value, caller.tenant.limits.rows_per_kind).await?;
+        let made =
+            service::create(tx, campaign, &body.value, caller.tenant.limits.rows_per_kind, Eyes::of(&caller)).await?;
         Reply::created(format!("{}/{}", request.path(), made.id), made.version, &made.view)
     })
     .await
@@ -81,8 +82,7 @@ pub async fn get(
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let c = Ref::parse(&path.0);
     let cx = Cx::of(&tx, &c, &caller);
-    let (mut view, version) = service::get(&cx, &path.1, params.verbosity).await?;
-    veil::veil(&mut view, &caller);
+    let (view, version) = service::get(&cx, &path.1, params.verbosity).await?;
     Ok(Reply::ok(&view)?.versioned(version).unless_known(&request))
 }
 

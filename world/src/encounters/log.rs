@@ -164,7 +164,8 @@ impl<'a> Teller<'a> {
         let with = told.with.map(|with| format!(" with {with}")).unwrap_or_default();
         // A foe's total would reveal how well it fights.
         let total = match told.outcomes {
-            [first, ..] if made == 1 && first.die_result > 0 && first.participants.is_empty() && !self.is_foe(by) => {
+            // Of a save against a spell, the roll is the target's.
+            [first, ..] if made == 1 && first.die_result > 0 && first.parties.rolled == [by] && !self.is_foe(by) => {
                 format!("{}, ", first.total)
             }
             _ => String::new(),

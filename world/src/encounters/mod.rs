@@ -6,6 +6,7 @@
 //! - `input`: what requests contain; `http` and `tools::encounters`: the two entry points.
 //! - `store`: reads the rows under a lock and writes them in one statement; `service`: create, join, act, end; `commit`; `rewind`:
 //!   reverts actions.
+//! - `eyes`: what a reader sees of a fight. Every answer about a fight goes through it.
 //! - `answers`: the answers' types for the OpenAPI document.
 //! - `open`: active fights for pages, with what their reader can do; `combat`: those for `get_encounter`; `news`: what an action did, for the journal and deltas.
 //! - `stand`: a character's place in a fight, and whose turn it is; `names`: what participants are called, and whom a name means;
@@ -16,6 +17,7 @@
 pub mod answers;
 pub mod combat;
 pub mod commit;
+pub mod eyes;
 pub mod http;
 pub mod input;
 pub mod log;
@@ -26,7 +28,6 @@ pub mod rewind;
 pub mod service;
 pub mod stand;
 pub mod store;
-pub mod veil;
 
 use entity::{encounter, shapes::Extensions};
 use garde::Validate;
@@ -83,6 +84,7 @@ impl Resource for Encounters {
     const READ_ONLY: &'static [&'static str] =
         &["status", "round", "turn", "current_participant_id", "participant_count", "outcome"];
     const HIDDEN_FROM_PLAYERS: &'static [&'static str] = &["notes", "extensions"];
+    const ONLY_FOR_GM: &'static [&'static str] = &["notes"];
     type Entity = encounter::Entity;
     type Model = encounter::Model;
     type View = encounter::Model;

@@ -5,10 +5,10 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
+    eyes::Eyes,
     service,
-    stand::{is_known, own_in},
+    stand::own_in,
     store::{self, Place, Stored},
-    veil::veil,
 };
 use base::{
     error::{Error, Result},
@@ -46,22 +46,24 @@ impl FightActor {
             Some(own) => own_in(it, own)?,
             None => current.filter(|_| !caller.is_player() && caller.scopes.has(Scope::Play))?,
         };
-        let known_to = own.as_ref().map(|_| actor.id.as_str());
+        let eyes = Eyes::of(caller);
+        if !eyes.sees_through(it, actor) {
+            return None;
+        }
         let economy = &actor.economy;
         Some(Self {
             in_turn: current.is_some_and(|current| current.id == actor.id),
             has_action: !economy.action || economy.attacks_left > 0,
             has_bonus_action: !economy.bonus_action,
             movement_left_ft: actor.movement_left(),
-            choices: it.choices(&actor.id, |p| known_to.is_none() || is_known(p, known_to)),
+            choices: it.choices(&actor.id, |p| eyes.knows(it, p)),
         })
     }
 }
 
 impl OpenFight {
     fn of(it: &Stored, caller: &Caller) -> Result<Self> {
-        let mut view = service::view(it, Verbosity::Standard)?;
-        veil(&mut view, caller);
+        let view = service::view(it, Verbosity::Standard, Eyes::of(caller))?;
         Ok(Self { id: it.id, view, actor: FightActor::of(&it.now, caller) })
     }
 }

@@ -1,7 +1,5 @@
 //! Operations on encounters, shared by the REST routes and the tools.
 
-use std::collections::HashSet;
-
 use entity::{character, npc};
 use rules::{
     encounter::{
@@ -15,10 +13,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
+    eyes::Eyes,
     input::{ActionInput, CreateInput, EndInput, ParticipantInput},
-    stand::{is_known, own_in, whose_turn},
+    stand::{own_in, whose_turn},
     store::{self, LogEntry, Member, Place, Stored},
-    veil::veil,
 };
 use crate::{
     dice::service::{self as dice, Failure, Wish, given_error},
@@ -52,6 +50,8 @@ pub struct Cx<'a> {
     pub obeys_locks: bool,
     /// The most rows of a kind that the tenant may have. The campaign's log counts, too.
     pub rows_max: u64,
+    /// Who reads the answer.
+    pub eyes: Eyes,
 }
 
 /// The most messages that tell one action.
@@ -63,7 +63,7 @@ impl<'a> Cx<'a> {
     pub fn of(tx: &'a TenantTx, campaign: &'a Ref, caller: &Caller) -> Self {
         let place = Place { campaign, only: caller.campaign };
         let rows_max = caller.tenant.limits.rows_per_kind;
-        Self { tx, place, turn: None, is_command: false, obeys_locks: false, rows_max }
+        Self { tx, place, turn: None, is_command: false, obeys_locks: false, rows_max, eyes: Eyes::of(caller) }
     }
 
     /// Checks that the campaign's log has room. One statement, or none if the tenant has no limit.
@@ -86,7 +86,7 @@ pub struct Created {
 ///
 /// # Errors
 /// `validation_failed`, `invalid_dice`; database errors.
-pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput, rows_max: u64) -> Result<Created> {
+pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput, rows_max: u64, eyes: Eyes) -> Result<Created> {
     check_rows_more(tx, rows_max, "message", MESSAGES).await?;
     let id = Uuid::now_v7();
     let mut warnings = Vec::new();
@@ -109,9 +109,8 @@ pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput, rows_max
     rolled.used_up(0)?;
     let version = store::insert(tx, campaign, id, &made.0, &members).await?;
     metrics::ENCOUNTERS.with_label_values(&["created"]).inc();
-    let mut view = value(&made.0.view(Verbosity::Standard))?;
+    let mut view = eyes.view(&made.0, Verbosity::Standard)?;
     stamp(&mut view, id, version);
-    tell_hidden(&mut view, &made.0);
     rolled.tell(&mut view);
     Ok(Created { id, version, view })
 }
@@ -215,13 +214,16 @@ pub async fn join(
         return Err(invalid(format!("{pointer}/character_id"), "already takes part"));
     }
     let wish = Wish { given, seed: None, preview: false };
-    let joining = dice::roll(cx.tx, it.campaign, &wish, |dice| Ok(it.now.join(&new, dice)?)).await;
+    let decide = |dice: &mut dyn rules::dice::Dice| {
+        it.now.join(&new, dice).map_err(|refusal| cx.eyes.refusal(&it.now, None, refusal).into())
+    };
+    let joining = dice::roll(cx.tx, it.campaign, &wish, decide).await;
     let (decision, rolled) = joining.map_err(|error| below(error, pointer))?;
     rolled.used_up(0)?;
     let action = json!({ "action": "join", "participant_id": new.id }).to_string();
     let entry = LogEntry { member: members.first(), ..LogEntry::of(action, "join", cx.turn) };
     store::append(cx.tx, &mut it, decision.events, &entry).await?;
-    let mut view = view(&it, Verbosity::Standard)?;
+    let mut view = view(&it, Verbosity::Standard, cx.eyes)?;
     if let Some(told) = view["warnings"].as_array_mut() {
         told.extend(warnings.into_iter().map(Value::String));
     }
@@ -238,20 +240,19 @@ pub async fn get(cx: &Cx<'_>, id: &str, verbosity: Verbosity) -> Result<(Value, 
     if it.hidden {
         return Err(Error::not_found("encounter"));
     }
-    Ok((view(&it, verbosity)?, it.version))
+    Ok((view(&it, verbosity, cx.eyes)?, it.version))
 }
 
 /// The view, with the name and notes as clients edited them.
-pub(super) fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
-    let mut view = value(&it.now.view(verbosity))?;
+pub(super) fn view(it: &Stored, verbosity: Verbosity, eyes: Eyes) -> Result<Value> {
+    let mut view = eyes.view(&it.now, verbosity)?;
     if !it.name.is_empty() {
         view["name"] = json!(it.name);
     }
-    if let Some(notes) = &it.notes {
+    if let Some(notes) = it.notes.as_ref().filter(|_| eyes == Eyes::Master) {
         view["notes"] = json!(notes);
     }
     stamp(&mut view, it.id, it.version);
-    tell_hidden(&mut view, &it.now);
     Ok(view)
 }
 
@@ -259,14 +260,6 @@ pub(super) fn view(it: &Stored, verbosity: Verbosity) -> Result<Value> {
 fn stamp(view: &mut Value, id: Uuid, version: i64) {
     view["id"] = json!(id);
     view["version"] = json!(version);
-}
-
-/// Adds the ids of hidden participants to a view, for the game master and for [`super::veil`].
-fn tell_hidden(view: &mut Value, it: &Encounter) {
-    let hidden: Vec<&str> = it.participants().iter().filter(|p| p.hidden).map(|p| p.id.as_str()).collect();
-    if !hidden.is_empty() {
-        view["hidden"] = json!(hidden);
-    }
 }
 
 /// On whose behalf an action is done.
@@ -304,17 +297,19 @@ pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> 
     if let Hand::Own(character) = hand {
         own_id = Some(own(&it.now, &mut action, character)?);
     }
+    only_known(&it.now, &mut action, cx.eyes)?;
     let how = How {
         given: input.dice.as_deref(),
         preview: input.preview,
         turn: cx.turn,
         is_command: cx.is_command,
         own: own_id.as_deref(),
+        eyes: cx.eyes,
     };
     act_in(cx.tx, it, &action, &how).await
 }
 
-/// Does what a client asks for, as far as its credential allows, and tells what the client may know of it.
+/// Does what a client asks for, as far as its credential allows.
 ///
 /// # Errors
 /// `forbidden` for what only a game master may do, and as for [`act`].
@@ -330,17 +325,12 @@ pub async fn act_for(
     if input.overridden {
         caller.needs(Scope::Gm, "Overriding the rules of a turn")?;
     }
-    if input.preview && caller.is_player() {
-        return Err(Error::new(
-            Code::Forbidden,
-            "A player's token cannot preview actions, because a preview would reveal enemies' numbers.",
-        ));
+    if input.preview {
+        may_preview(Eyes::of(caller))?;
     }
     let own = caller.player.map(|player| player.to_string());
     let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
-    let mut told = act(&Cx::of(tx, campaign, caller), id, input, hand).await?;
-    veil(&mut told, caller);
-    Ok(told)
+    act(&Cx::of(tx, campaign, caller), id, input, hand).await
 }
 
 /// How to carry out an action.
@@ -352,8 +342,10 @@ pub struct How<'a> {
     pub turn: Option<Uuid>,
     /// Whether a command does it. Commands report themselves as actions, so a deed is not reported a second time.
     pub is_command: bool,
-    /// The participant whose player gets the answer; `None` for a game master.
+    /// The participant whose player acts; `None` for somebody who acts for everybody.
     pub own: Option<&'a str>,
+    /// Who reads the answer.
+    pub eyes: Eyes,
 }
 
 /// Does an action in an encounter that the transaction has locked.
@@ -365,10 +357,10 @@ pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_
     let wish = Wish { given: how.given, seed: None, preview: how.preview };
     let decide = |dice: &mut dyn rules::dice::Dice| {
         it.now.act(action, dice).map_err(|refusal| match refusal {
-            Refusal::NotYourTurn { .. } if how.own.is_some() => {
+            Refusal::NotYourTurn { .. } if how.own.is_some() || how.eyes != Eyes::Master => {
                 Failure::Other(Error::new(Code::NotYourTurn, whose_turn(&it.now, how.own)))
             }
-            refusal => refusal.into(),
+            refusal => how.eyes.refusal(&it.now, action.participant_id.as_deref(), refusal).into(),
         })
     };
     let (decision, rolled) = dice::roll(tx, it.campaign, &wish, decide).await?;
@@ -380,8 +372,11 @@ pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_
     };
     rolled.used_up(needless)?;
     let Decision { events, outcomes } = decision;
-    let mut told = json!({ "action": action.action, "outcomes": &outcomes, "events": events });
     let before = it.now.clone();
+    let mut told = json!({ "action": action.action });
+    if how.eyes == Eyes::Master {
+        told["events"] = value(&events)?;
+    }
     if how.preview {
         it.now.apply_all(&events);
         told["preview"] = json!(true);
@@ -396,7 +391,11 @@ pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_
         }
     }
     metrics::ENCOUNTER_ACTIONS.with_label_values(&[action.action.name()]).inc();
-    standing(&mut told, &before, &it)?;
+    told["outcomes"] = json!(how.eyes.outcomes(&it.now, &outcomes)?);
+    if let (Value::Object(told), Value::Object(standing)) = (&mut told, how.eyes.standing(&before, &it.now)?) {
+        told.extend(standing);
+    }
+    told["seq"] = json!(it.seq);
     rolled.tell(&mut told);
     Ok(told)
 }
@@ -435,28 +434,6 @@ fn for_all(messages: &[NewMessage]) -> String {
     open.map(|m| m.content.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Adds the encounter's state after an action, with every participant that it changed.
-fn standing(told: &mut Value, before: &Encounter, it: &Stored) -> Result<()> {
-    // Nobody ever leaves, so the indexes match.
-    let same = before.participants().iter().zip(it.now.participants()).filter(|(then, now)| then == now);
-    let same: HashSet<&str> = same.map(|(then, _)| then.id.as_str()).collect();
-    let mut view = it.now.view(Verbosity::Detailed);
-    let mut participants = view.participants.take().unwrap_or_default();
-    participants.retain(|p| !same.contains(p.id.as_str()));
-    told["participants"] = value(&participants)?;
-    told["encounter_id"] = json!(view.encounter_id);
-    told["status"] = json!(view.status);
-    told["round"] = json!(view.round);
-    told["turn"] = json!(view.turn);
-    told["current_participant_id"] = json!(view.current_participant_id);
-    if !view.provoked.is_empty() {
-        told["provoked"] = value(&view.provoked)?;
-    }
-    told["seq"] = json!(it.seq);
-    tell_hidden(told, &it.now);
-    Ok(())
-}
-
 /// An action for the log, without empty fields.
 fn action_for_log(action: &Action) -> Result<Value> {
     let mut said = value(action)?;
@@ -471,8 +448,7 @@ fn action_for_log(action: &Action) -> Result<Value> {
     Ok(said)
 }
 
-/// Checks that an action is one that the character may do itself, on participants it knows of. Returns its id in the
-/// fight.
+/// Checks that an action is one that the character may do itself. Returns its id in the fight.
 fn own(it: &Encounter, action: &mut Action, character: &str) -> Result<String> {
     let mine = own_in(it, character);
     let mine =
@@ -491,13 +467,40 @@ fn own(it: &Encounter, action: &mut Action, character: &str) -> Result<String> {
         let message = format!("A character can only end its own turn. {}", whose_turn(it, Some(&mine.id)));
         return Err(Error::new(Code::NotYourTurn, message));
     }
-    let is_unknown = |id: &str| it.participant(id).is_some_and(|p| !is_known(p, Some(&mine.id)));
-    let several = action.target_ids.iter().find(|id| is_unknown(id)).map(|id| ("target_ids", id));
-    let one = action.target_id.as_ref().filter(|id| is_unknown(id)).map(|id| ("target_id", id));
-    if let Some((argument, id)) = one.or(several) {
-        return Err(refused(Refusal::Unknown { argument, id: id.clone() }));
-    }
     Ok(mine.id.clone())
+}
+
+/// Before the id of somebody whom the caller does not know of, so that nobody has it. Ids have no control characters.
+const NOBODY: char = '\0';
+
+/// Makes an action mean nobody whom its reader does not know of. To the engine, they are not there.
+fn only_known(it: &Encounter, action: &mut Action, eyes: Eyes) -> Result<()> {
+    let Action { participant_id, target_id, target_ids, .. } = action;
+    for id in participant_id.iter_mut().chain(target_id).chain(target_ids) {
+        if it.participant(id).is_some_and(|one| !eyes.knows(it, one)) {
+            id.insert(0, NOBODY);
+        }
+    }
+    let is_unknown = it.current().is_some_and(|current| !eyes.knows(it, current));
+    let acts = action.action != ActionKind::AdvanceTurn && !MASTERS.contains(&action.action);
+    if is_unknown && acts && action.participant_id.is_none() {
+        return Err(Error::new(Code::NotYourTurn, whose_turn(it, None)));
+    }
+    Ok(())
+}
+
+/// Checks that the reader of an answer may preview an action in a fight. With previews one could try until one knows an enemy's
+/// armor class.
+///
+/// # Errors
+/// `forbidden`.
+pub fn may_preview(eyes: Eyes) -> Result<()> {
+    if eyes == Eyes::Master {
+        return Ok(());
+    }
+    let message =
+        "Previewing an action in a fight needs the scope `gm`, because a preview would reveal enemies' numbers.";
+    Err(Error::new(Code::Forbidden, message))
 }
 
 /// Ends an encounter.
@@ -513,13 +516,12 @@ pub async fn end(cx: &Cx<'_>, id: &str, input: &EndInput) -> Result<Value> {
     let entry = LogEntry { notes: input.notes.as_deref(), hide, ..LogEntry::of(action, "end", cx.turn) };
     store::append(cx.tx, &mut it, decision.events, &entry).await?;
     metrics::ENCOUNTERS.with_label_values(&["ended"]).inc();
-    let updates = it.now.diff();
     Ok(json!({
         "encounter_id": it.id,
         "outcome": input.outcome,
-        "summary": input.generate_summary.then(|| it.now.summary()),
-        "commit_required": commit_required(&updates),
-        "participant_updates": updates,
+        "summary": input.generate_summary.then(|| cx.eyes.summary(&it.now)),
+        "commit_required": commit_required(&it.now.diff()),
+        "participant_updates": cx.eyes.updates(&it.now),
     }))
 }
 
@@ -542,7 +544,7 @@ fn refused(refusal: Refusal) -> Error {
         let mut letters = text.chars();
         letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>() + ".").unwrap_or_default()
     };
-    let message = sentence(refusal.to_string());
+    let message = sentence(refusal.to_string().replace(NOBODY, ""));
     match refusal {
         Refusal::AlreadyEnded => Error::new(Code::EncounterAlreadyEnded, message),
         Refusal::NotYourTurn { .. } => Error::new(Code::NotYourTurn, message),
@@ -550,9 +552,10 @@ fn refused(refusal: Refusal) -> Error {
         Refusal::NotDying => Error::new(Code::NotDying, message),
         Refusal::NobodyLeft => Error::new(Code::Conflict, message),
         Refusal::Unknown { argument, id } => {
+            let id = id.replace(NOBODY, "");
             Error::invalid(format!("/{argument}"), "unknown_reference", format!("Nobody called \"{id}\" takes part."))
         }
-        Refusal::Argument { argument, message } => invalid(format!("/{argument}"), message),
+        Refusal::Argument { argument, message } => invalid(format!("/{argument}"), message.replace(NOBODY, "")),
         Refusal::Dice(cause) => given_error(&cause),
     }
 }

@@ -12,6 +12,7 @@ use sqlx::{postgres::PgRow, types::Json};
 use uuid::Uuid;
 
 use super::{
+    eyes::Eyes,
     log::{self, ActionReport},
     news::Before,
 };
@@ -127,14 +128,17 @@ fn text(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(Error::internal)
 }
 
-/// Whose turn it is, for lists. Everybody can read them, so they never name hidden participants.
+/// An encounter's row shows what somebody sees who plays nobody in it.
+const ANYBODY: Eyes = Eyes::Player(None);
+
+/// Whose turn it is, for lists.
 fn current(it: &Encounter) -> Option<&str> {
-    it.current().filter(|p| !p.hidden).map(|p| p.id.as_str())
+    it.current().filter(|p| ANYBODY.knows(it, p)).map(|p| p.id.as_str())
 }
 
-/// The number of participants that everybody may know of.
+/// The number of participants, for lists.
 fn count(it: &Encounter) -> i32 {
-    number(it.participants().iter().filter(|p| !p.hidden).count())
+    number(it.participants().iter().filter(|p| ANYBODY.knows(it, p)).count())
 }
 
 /// Inserts a new encounter and tells its beginning in the campaign's log. One statement. Returns the version.
@@ -157,7 +161,7 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, id: Uuid, it: &Encounter, mem
     .bind(campaign)
     .bind(it.name().unwrap_or_default())
     .bind(number(it.round()))
-    .bind(number(it.turn()))
+    .bind(number(ANYBODY.turn(it)))
     .bind(current(it))
     .bind(count(it))
     .bind(state)
@@ -260,7 +264,7 @@ pub async fn append(
     .bind(member.map(|m| m.version))
     .bind(word(it.now.status()))
     .bind(number(it.now.round()))
-    .bind(number(it.now.turn()))
+    .bind(number(ANYBODY.turn(&it.now)))
     .bind(current(&it.now))
     .bind(count(&it.now))
     .bind(word(it.now.outcome()))
@@ -298,7 +302,7 @@ pub(super) async fn put_back(tx: &TenantTx, id: Uuid, first: i64, then: &Encount
     .bind(who)
     .bind(word(then.status()))
     .bind(number(then.round()))
-    .bind(number(then.turn()))
+    .bind(number(ANYBODY.turn(then)))
     .bind(current(then))
     .bind(count(then))
     .bind(word(then.outcome()))

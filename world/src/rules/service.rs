@@ -151,7 +151,15 @@ fn withheld(changes: &[StateChange]) -> Vec<bool> {
 }
 
 /// The outcome as an answer: with the dice's origin and, for each effect, whether it was applied.
-pub fn build_answer(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: &Rolled<'_>) -> Result<Value> {
+fn build_answer(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: &Rolled<'_>) -> Result<Value> {
+    count(how, outcome);
+    let mut told = serde_json::to_value(outcome).map_err(Error::internal)?;
+    complete(how, &mut told, applied, dice);
+    Ok(told)
+}
+
+/// Counts an outcome in the metrics.
+pub fn count(how: &How<'_>, outcome: &Outcome) {
     let word = match outcome {
         o if o.impossible => "impossible",
         o if o.no_check => "no_check",
@@ -159,7 +167,11 @@ pub fn build_answer(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: &R
         _ => "failure",
     };
     metrics::RULES_RESOLVED.with_label_values(&[how.tool, word]).inc();
-    let mut told = serde_json::to_value(outcome).map_err(Error::internal)?;
+}
+
+/// Adds the dice's origin and, for each effect, whether it was applied. If effects were left out of `told`, all or none must have been
+/// applied.
+pub fn complete(how: &How<'_>, told: &mut Value, applied: &[bool], dice: &Rolled<'_>) {
     if let Some(effects) = told.get_mut("effects").and_then(Value::as_array_mut) {
         for (effect, applied) in effects.iter_mut().zip(applied) {
             effect["applied"] = json!(applied);
@@ -168,6 +180,5 @@ pub fn build_answer(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: &R
     if how.preview {
         told["preview"] = json!(true);
     }
-    dice.tell(&mut told);
-    Ok(told)
+    dice.tell(told);
 }

@@ -44,7 +44,14 @@ pub async fn write(tx: &TenantTx, caller: &Caller, slug: Option<&str>) -> Result
     let scene: SceneInput = read::typed(part("scene"))?;
     resource::insert::<Scenes>(&place, scene).await?;
     let rows_max = caller.tenant.limits.rows_per_kind;
-    encounters::service::create(tx, place.campaign, &read::typed(part("encounter"))?, rows_max).await?;
+    encounters::service::create(
+        tx,
+        place.campaign,
+        &read::typed(part("encounter"))?,
+        rows_max,
+        encounters::eyes::Eyes::Master,
+    )
+    .await?;
     limits::check_rows_kept(tx, rows_max, fork::TABLES).await?;
     resource::view::<Campaigns>(row, caller)
 }

@@ -236,7 +236,11 @@ fn encounter_change(before: &Value, after: &Value, role: Role) -> Delta {
         (true, false) => Delta { encounter_ended: true, combatant_changed, ..Delta::default() },
         (true, true) => {
             let moved = |name: &str| before.get(name) != after.get(name);
-            Delta { turn_advanced: moved("round") || moved("turn"), combatant_changed, ..Delta::default() }
+            Delta {
+                turn_advanced: moved("round") || moved("turn") || moved("current_participant_id"),
+                combatant_changed,
+                ..Delta::default()
+            }
         }
         (false, false) => Delta::default(),
     }

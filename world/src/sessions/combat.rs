@@ -11,7 +11,10 @@ use super::{
     delta::{CombatantChange, Delta, Started},
     input::{self, Checked},
 };
-use crate::encounters;
+use crate::{
+    encounters::{self, eyes::Eyes},
+    playing::Reader,
+};
 use base::{
     error::{Error, Result},
     stored::Columns,
@@ -53,6 +56,26 @@ impl Combatant {
     #[must_use]
     pub fn actor(&self) -> &str {
         self.character_id.as_deref().or(self.token_id.as_deref()).unwrap_or(&self.name)
+    }
+
+    /// The participant as a role may see it: a player does not see the hit points of anybody but players' characters.
+    fn seen_by(self, role: Role) -> Self {
+        if role != Role::Player || self.is_player {
+            return self;
+        }
+        let Self { name, initiative, is_player, is_current_turn, token_id, character_id, hp: _, max_hp: _, conditions } =
+            self;
+        Self {
+            name,
+            initiative,
+            is_player,
+            is_current_turn,
+            token_id,
+            character_id,
+            hp: None,
+            max_hp: None,
+            conditions,
+        }
     }
 
     fn is(&self, other: &Self) -> bool {
@@ -166,12 +189,13 @@ impl Encounter {
         }
     }
 
-    /// The fight as tools and overviews show it, in the same form as the server's own encounters.
+    /// The fight as tools and overviews show it to a role, in the same form as the server's own encounters.
     #[must_use]
-    pub fn to_view(&self) -> Value {
+    pub fn to_view(&self, role: Role) -> Value {
+        let combatants: Vec<Combatant> = self.combatants.iter().cloned().map(|one| one.seen_by(role)).collect();
         json!({
             "in_combat": true, "combat_id": self.combat_id, "round": self.round, "turn": self.turn,
-            "combatants": self.combatants, "last_updated": self.last_updated,
+            "combatants": combatants, "last_updated": self.last_updated,
         })
     }
 
@@ -252,13 +276,14 @@ impl Fight {
     }
 }
 
-/// The fights in progress: the campaign's own encounters, then those in the session's frontend. Without a session, those that any
-/// frontend of the campaign reported last. This is the only place that decides which fights are in progress. Two statements.
+/// The fights in progress, as the reader may see them: the campaign's own encounters, then those in the session's frontend. Without
+/// a session, those that any frontend of the campaign reported last. This is the only place that decides which fights are in
+/// progress. Two statements.
 ///
 /// # Errors
 /// Database errors.
-pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> Result<Vec<Fight>> {
-    let own = encounters::combat::going_on(tx, campaign).await?.into_iter();
+pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>, reader: Reader) -> Result<Vec<Fight>> {
+    let own = encounters::combat::going_on(tx, campaign, Eyes::of_reader(reader)).await?.into_iter();
     let mut fights: Vec<_> = own.map(|c| Fight { id: c.id.to_string(), own: true, view: c.view }).collect();
     let row = sqlx::query(
         "SELECT combat FROM session_state WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR session_id = $3) \
@@ -271,7 +296,7 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>) -> R
     .await?;
     if let Some(row) = row {
         let told: Vec<Encounter> = row.read_json("combat")?;
-        fights.extend(told.into_iter().map(|e| Fight { view: e.to_view(), own: false, id: e.combat_id }));
+        fights.extend(told.into_iter().map(|e| Fight { view: e.to_view(reader.role), own: false, id: e.combat_id }));
     }
     Ok(fights)
 }
@@ -288,23 +313,6 @@ pub async fn is_told_of(tx: &TenantTx, session: Uuid) -> Result<bool> {
             .fetch_optional(&mut *tx.connection().await)
             .await?;
     row.map_or(Ok(false), |row| row.read("fights"))
-}
-
-/// The fights as a role may see them. A player does not see the hit points of foes.
-#[must_use]
-pub fn seen_by(role: Role, mut fights: Vec<Fight>) -> Vec<Fight> {
-    if role == Role::Player {
-        for combatants in fights.iter_mut().filter_map(|f| f.view.get_mut("combatants")?.as_array_mut()) {
-            combatants.retain(|c| c.get("hidden") != Some(&Value::Bool(true)));
-        }
-        let combatants = fights.iter_mut().filter_map(|f| f.view.get_mut("combatants")?.as_array_mut());
-        let foes = combatants.flatten().filter(|c| c.get("is_player") != Some(&Value::Bool(true)));
-        for foe in foes.filter_map(Value::as_object_mut) {
-            foe.remove("hp");
-            foe.remove("max_hp");
-        }
-    }
-    fights
 }
 
 /// The answer of `get_encounter`.

@@ -49,6 +49,7 @@ impl ToolSpec for ResolveAttack {
     const DESCRIPTION: &'static str = "Resolve an attack with a weapon or a spell against one target.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = AttackArguments;
     type Answer = ResolvedOutcome;

@@ -62,6 +62,7 @@ impl ToolSpec for ResolveSkillCheck {
     const DESCRIPTION: &'static str = "Resolve a check of a skill against a difficulty.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = SkillCheckArguments;
     type Answer = ResolvedOutcome;
@@ -85,6 +86,7 @@ impl ToolSpec for ResolveAbilityCheck {
         "Resolve a check of an ability alone against a difficulty; use a skill where one fits.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = AbilityCheckArguments;
     type Answer = ResolvedOutcome;
@@ -103,6 +105,7 @@ impl ToolSpec for ResolvePassive {
     const DESCRIPTION: &'static str = "Say what a skill comes to without a roll: 10 and everything that is added.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = PassiveArguments;
     type Answer = ResolvedOutcome;
@@ -121,6 +124,7 @@ impl ToolSpec for RollInitiative {
     const DESCRIPTION: &'static str = "Roll initiative for the actor.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = InitiativeArguments;
     type Answer = ResolvedOutcome;

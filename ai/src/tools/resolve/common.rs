@@ -2,7 +2,7 @@
 
 use rules::{
     dice::Dice,
-    encounter::{Action, ActionKind, Status},
+    encounter::{Action, ActionKind, Participant, Status},
     resolve::{Circumstances, Outcome, RuleError, impossible},
     sheet::Creature,
 };
@@ -13,9 +13,14 @@ use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{http::resource::Ref, limits::check_rows_more};
 use world::{
-    dice::{self, service::Wish},
+    dice::{
+        self,
+        service::{Rolled, Wish},
+    },
     encounters::{
-        self, names, stand,
+        self,
+        eyes::Eyes,
+        names, stand,
         store::{self, LogEntry, Place, Stored},
     },
     rules::{
@@ -71,6 +76,9 @@ macro_rules! resolver_arguments {
                     cover: self.cover,
                     context: (&self.context).into(),
                 };
+                if preview && fight.is_some() {
+                    crate::tools::encounters::may_preview(cx)?;
+                }
                 Ok(super::common::Call {
                     circumstances,
                     preview,
@@ -147,10 +155,12 @@ impl Call<'_> {
     fn combatant(&self, fight: &Stored) -> Result<Who> {
         let own = self.cx.entity.to_string();
         let current = fight.now.current().map(|p| p.id.as_str());
-        let at = fight.now.participants().iter().position(|p| match self.cx.kind {
+        let eyes = self.eyes();
+        let is_meant = |p: &Participant| match self.cx.kind {
             ActorKind::Gm => Some(p.id.as_str()) == current,
             _ => p.character_id.as_ref().or(p.npc_id.as_ref()) == Some(&own),
-        });
+        };
+        let at = fight.now.participants().iter().position(|p| is_meant(p) && eyes.knows(&fight.now, p));
         at.map(Who::Participant)
             .ok_or_else(|| Error::invalid("/actor", "unknown_reference", "The actor takes no part in this encounter."))
     }
@@ -185,17 +195,26 @@ impl Call<'_> {
         check_rows_more(self.tx, self.cx.rows_max, "message", encounters::service::MESSAGES).await
     }
 
+    /// Who reads the answer: as a character, its player.
+    fn eyes(&self) -> Eyes {
+        match Eyes::of_reader(self.cx.reader) {
+            Eyes::Player(_) if self.cx.kind == ActorKind::Character => Eyes::Player(Some(self.cx.entity)),
+            eyes => eyes,
+        }
+    }
+
     /// The participant that the caller plays. None for game masters and NPCs.
     fn own_in<'f>(&self, fight: &'f Stored) -> Option<&'f str> {
         let own = Some(self.cx.entity).filter(|_| self.cx.kind == ActorKind::Character)?;
         stand::own_in(&fight.now, &own.to_string()).map(|p| p.id.as_str())
     }
 
-    /// The participant that a name means. A character cannot mean somebody whom only the game master knows about.
+    /// The participant that a name means. A character, or a caller who is no game master, cannot mean somebody whom only the game
+    /// master knows about.
     fn among_those(&self, fight: &Stored, wanted: &str) -> Named {
         let own = self.own_in(fight);
-        let is_character = self.cx.kind == ActorKind::Character;
-        let found = names::named(&fight.now, wanted, |p| !is_character || stand::is_known(p, own));
+        let knows_all = self.cx.kind != ActorKind::Character && self.eyes() == Eyes::Master;
+        let found = names::named(&fight.now, wanted, |p| knows_all || stand::is_known(p, own));
         match found.as_slice() {
             [one] => {
                 let at = fight.now.participants().iter().position(|p| p.id == one.id);
@@ -246,7 +265,22 @@ impl Call<'_> {
 
     /// Answers with an outcome that changes nothing.
     pub(super) fn answer_with(&self, outcome: &Outcome) -> Result<Value> {
-        service::plain(&self.how(Harm::Always, false), outcome)
+        let how = self.how(Harm::Always, false);
+        match &self.fight {
+            Some(fight) => self.seen(fight, &how, outcome, &Rolled::nothing(self.cx.dice.unwrap_or_default())),
+            None => service::plain(&how, outcome),
+        }
+    }
+
+    /// The answer with what its reader may see of an outcome in a fight.
+    fn seen(&self, fight: &Stored, how: &How<'_>, outcome: &Outcome, rolled: &Rolled<'_>) -> Result<Value> {
+        service::count(how, outcome);
+        let seen = self.eyes().outcomes(&fight.now, std::slice::from_ref(outcome))?.pop();
+        let unseen = || json!({ "check_type": "NONE", "outcome": "", "success": false, "advantage": "none" });
+        let mut told = seen.unwrap_or_else(unseen);
+        service::complete(how, &mut told, &vec![!self.preview; outcome.effects.len()], rolled);
+        told["encounter_id"] = json!(fight.id);
+        Ok(told)
     }
 
     /// Runs a resolver for the actor alone.
@@ -324,10 +358,10 @@ impl Call<'_> {
             let entry = LogEntry { outcomes: &outcomes, ..LogEntry::of(action, self.tool, self.cx.turn) };
             store::append(self.tx, &mut fight.clone(), decision.events, &entry).await?;
         }
-        let applied = vec![!self.preview; outcome.effects.len()];
-        let mut told = service::build_answer(&how, &outcome, &applied, &rolled)?;
-        if !decision.outcomes.is_empty() {
-            told["followed_by"] = serde_json::to_value(decision.outcomes).map_err(Error::internal)?;
+        let mut told = self.seen(fight, &how, &outcome, &rolled)?;
+        let followed = self.eyes().outcomes(&fight.now, &decision.outcomes)?;
+        if !followed.is_empty() {
+            told["followed_by"] = Value::Array(followed);
         }
         Ok(told)
     }
@@ -342,6 +376,7 @@ impl Call<'_> {
             turn: self.cx.turn,
             is_command: self.cx.is_command,
             own,
+            eyes: self.eyes(),
         };
         let mut told = encounters::service::act_in(self.tx, fight.clone(), action, &how).await?;
         let mut outcomes = match told["outcomes"].take() {
@@ -349,7 +384,7 @@ impl Call<'_> {
             _ => Vec::new().into_iter(),
         };
         let mut result = outcomes.next().unwrap_or_default();
-        for effect in result["effects"].as_array_mut().into_iter().flatten() {
+        for effect in result.get_mut("effects").and_then(Value::as_array_mut).into_iter().flatten() {
             effect["applied"] = json!(!self.preview);
         }
         // Further outcomes, such as a saving throw to keep concentration.

@@ -59,6 +59,7 @@ impl ToolSpec for ApplyDamage {
         "Let damage arrive at somebody: reductions, resistances and temporary hit points are counted.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = DamageArguments;
     type Answer = ResolvedOutcome;
@@ -104,6 +105,7 @@ impl ToolSpec for ApplyHealing {
     const DESCRIPTION: &'static str = "Give somebody hit points back, up to their maximum.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = HealingArguments;
     type Answer = ResolvedOutcome;
@@ -130,6 +132,7 @@ impl ToolSpec for ResolveConcentration {
     const DESCRIPTION: &'static str = "Resolve the saving throw by which the actor keeps concentrating after damage.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = ConcentrationArguments;
     type Answer = ResolvedOutcome;
@@ -153,6 +156,7 @@ impl ToolSpec for ResolveDeathSave {
     const DESCRIPTION: &'static str = "Resolve a death saving throw of the actor, who is dying.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = DeathSaveArguments;
     type Answer = ResolvedOutcome;
@@ -181,6 +185,7 @@ impl ToolSpec for ResolveFall {
     const DESCRIPTION: &'static str = "Resolve a fall of the actor.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = FallArguments;
     type Answer = ResolvedOutcome;

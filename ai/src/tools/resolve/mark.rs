@@ -24,6 +24,7 @@ impl ToolSpec for MarkImpossible {
     const DESCRIPTION: &'static str = "Say that what is tried cannot be done at all, so nothing is rolled.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = MarkArguments;
     type Answer = ResolvedOutcome;
@@ -40,6 +41,7 @@ impl ToolSpec for MarkNoCheck {
     const DESCRIPTION: &'static str = "Say that what is tried simply happens, so nothing is rolled.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = MarkArguments;
     type Answer = ResolvedOutcome;

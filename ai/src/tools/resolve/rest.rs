@@ -35,6 +35,7 @@ impl ToolSpec for TakeRest {
     const DESCRIPTION: &'static str = "Let the actor take a short or a long rest.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = RestArguments;
     type Answer = ResolvedOutcome;

@@ -56,6 +56,7 @@ impl ToolSpec for ResolveSavingThrow {
     const DESCRIPTION: &'static str = "Resolve a saving throw of the actor, with the damage it saves from.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = SavingThrowArguments;
     type Answer = ResolvedOutcome;

@@ -55,6 +55,7 @@ impl ToolSpec for ResolveContest {
     const DESCRIPTION: &'static str = "Resolve a contest of two checks: the higher wins, a tie changes nothing.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = ContestArguments;
     type Answer = ResolvedOutcome;
@@ -106,6 +107,7 @@ impl ToolSpec for ResolveGroupCheck {
     const DESCRIPTION: &'static str = "Resolve a check of several together: at least half of them have to succeed.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
+    const OF_RULES: bool = true;
     const INFORMS: bool = true;
     type Arguments = GroupCheckArguments;
     type Answer = ResolvedOutcome;

@@ -32,6 +32,7 @@ use llm::{Message, ReplyMode};
 use world::{
     campaigns::prompt_section::Section,
     messages::prompt_text,
+    playing::Playing,
     sessions::{
         changes,
         combat::{self, Fight},
@@ -75,6 +76,11 @@ impl<'a> Reads<'a> {
             Self::Later { pool, tenant, tx } => Ok(tx.insert(Box::new(TenantTx::read(pool, *tenant).await?))),
         }
     }
+}
+
+/// The fights in progress, as the session may see them. Two statements.
+async fn fights(tx: &TenantTx, playing: &Playing) -> Result<Vec<Fight>> {
+    combat::going_on(tx, playing.campaign, Some(playing.id), playing.reader()).await
 }
 
 /// What the request for a turn contains.
@@ -152,10 +158,9 @@ impl GmPrompt {
         let room = Section::History.budget_in(settings).saturating_add(Section::Overview.budget_in(settings));
         let transcript = whole.within(room);
         let fights = match facts.has_fights {
-            true => combat::going_on(reads.tx().await?, facts.playing.campaign, Some(session)).await?,
+            true => fights(reads.tx().await?, &facts.playing).await?,
             false => Vec::new(),
         };
-        let fights = combat::seen_by(role, fights);
         // Tools for fights are shown during one of the server's own fights, or always if the campaign says so.
         let fighting = fights.iter().any(|f| f.own) || settings.get("gm_encounters").is_some_and(|s| *s == true);
         let same = kept.filter(|kept| kept.base.is_of(role, fighting, &campaign, &lore));

@@ -3,10 +3,10 @@
 //! A proposal becomes a call of the same tools that frontends use, in this fight and as this character, so the engine decides about
 //! initiative order, action economy, range and damage. The model chooses the action and its target. If the player's words may mean
 //! several targets, nobody chooses. The answer has only what a player may see, whoever asked, because it is kept in the turn's
-//! record.
+//! record. The tools leave out the rest.
 
 use entity::message::{Author, Type};
-use rules::encounter::Participant;
+use rules::encounter::{Participant, SeenOutcome};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::tools::{self, Tool, spec::ToolCx};
 use base::error::{Error, Result};
 use world::{
-    encounters::{stand::Stand, veil},
+    encounters::stand::Stand,
     messages::service::{self as messages, NewMessage, RollFacts},
     rules::values::{UpTo, Within, Words},
 };
@@ -240,37 +240,24 @@ fn price(stand: &Stand, tool: &str, arguments: &Value) -> Option<Value> {
     Some(json!({ "encounter_id": stand.fight.id, "action": action, "participant_id": stand.own() }))
 }
 
-/// The result of a call as a player may see it, in the shape of a resolver's outcome with its `raw`, and its text in the fight's
-/// log.
-///
-/// # Errors
-/// `internal` if the result is not an object.
-pub(super) fn view_for_player(mut result: Value) -> Result<(Value, Option<String>)> {
+/// The result of a call in the shape of a resolver's outcome, with lines for a narrator as its `raw`; and its text in the fight's
+/// log. The tool has left out what players must not see, so the lines cannot tell it.
+pub(super) fn outcome_and_text(mut result: Value) -> (Value, Option<String>) {
     let told = result.get("told").and_then(Value::as_str).filter(|told| !told.is_empty()).map(str::to_owned);
     if let Some(Value::Array(outcomes)) = result.get_mut("outcomes").map(Value::take) {
-        let rest: Vec<Value> = ["encounter_id", "round", "source", "seed_id", "counter", "preview", "told"]
-            .iter()
-            .map(|name| result.get_mut(*name).map_or(Value::Null, Value::take))
-            .collect();
-        result = outcomes.into_iter().next().unwrap_or_else(|| json!({ "check_type": "NONE", "success": true }));
-        for (name, value) in
-            ["encounter_id", "round", "source", "seed_id", "counter", "preview", "told"].iter().zip(rest)
-        {
-            if !value.is_null() {
-                result[*name] = value;
+        let nothing_rolled = || json!({ "check_type": "NONE", "outcome": "", "success": true, "advantage": "none" });
+        let mut outcome = outcomes.into_iter().next().unwrap_or_else(nothing_rolled);
+        for name in ["encounter_id", "round", "source", "seed_id", "counter", "preview", "told"] {
+            if let Some(value) = result.get_mut(name) {
+                outcome[name] = value.take();
             }
         }
+        result = outcome;
     }
-    if !result.is_object() {
-        return Err(Error::internal("the result of an action in a fight is not an object"));
-    }
-    let raw = lines(&result, told.as_deref());
-    veil::outcome(&mut result);
-    if let Some(Value::Array(followed)) = result.get_mut("followed_by") {
-        followed.iter_mut().for_each(veil::outcome);
-    }
-    result["raw"] = json!(raw);
-    Ok((result, told))
+    let seen = serde_json::from_value(result.clone());
+    let lines = seen.map(|seen: SeenOutcome| seen.lines(told.as_deref()));
+    result["raw"] = json!(lines.unwrap_or_else(|_| told.clone().unwrap_or_default()));
+    (result, told)
 }
 
 /// The result of a check or a save, for the fight's log. Attacks and other actions write their own entries.
@@ -285,7 +272,7 @@ pub(super) fn roll_of(result: &Value, name: &str, player: Uuid, turn: Uuid) -> O
         flavor: flavor.to_owned(),
         dice: result.get("dice").cloned().unwrap_or(Value::Null),
     }];
-    let sentence = format!("{name}: {flavor} {total} against {}: {}", word("dc_or_ac"), word("outcome"));
+    let sentence = format!("{name}: {flavor} {total}: {}", word("outcome"));
     Some(NewMessage {
         kind: Type::Roll,
         roll: Some(messages::roll_value(&facts)),
@@ -294,17 +281,4 @@ pub(super) fn roll_of(result: &Value, name: &str, player: Uuid, turn: Uuid) -> O
         turn_id: Some(turn),
         ..NewMessage::chat(Author::Player, name, sentence)
     })
-}
-
-/// The lines for a narrator, without a foe's numbers.
-fn lines(result: &Value, told: Option<&str>) -> String {
-    let raw = result["raw"].as_str().unwrap_or("CHECK: NONE");
-    let is_impossible = result["impossible"] == Value::Bool(true);
-    let secret = |line: &&str| line.starts_with("DC/AC:") || (line.starts_with("NOTES:") && !is_impossible);
-    let mut text = raw.lines().filter(|line| !secret(line)).collect::<Vec<_>>().join("\n");
-    if let Some(told) = told {
-        text.push_str("\nNOTES: ");
-        text.push_str(told);
-    }
-    text
 }

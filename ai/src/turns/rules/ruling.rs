@@ -30,6 +30,7 @@ use db::{
     tenancy::Origin,
 };
 use edge::{models::Choice, tenants::tasks::Task};
+use entity::session;
 use llm::{ChatRequest, Message, ReplyMode, Role, ToolChoice, reply};
 use world::{encounters::stand::Stand, playing::Reader};
 
@@ -82,8 +83,8 @@ impl Ruling<'_, '_> {
     /// `llm_unavailable`, `llm_timeout`, `invalid_dice`; `conflict` if the turn is no longer this server's.
     pub async fn decide(&mut self) -> Result<Decided> {
         let (mode, fights) = (self.talk.mode, self.stand().is_some());
-        if fights && self.preview && self.talk.caller.is_player() {
-            let message = "A player's token may not preview actions in a fight, because a preview would reveal the enemies' numbers.";
+        if fights && self.preview && !self.talk.caller.sees_secrets() {
+            let message = "Previewing an action in a fight needs the scope `gm`, because a preview would reveal the enemies' numbers.";
             return Err(Error::new(Code::Forbidden, message));
         }
         let messages = [
@@ -160,20 +161,23 @@ impl Ruling<'_, '_> {
     async fn resolve(&mut self, id: &str, name: &str, arguments: Value) -> Result<Decided> {
         let tool = tools::find(name).ok_or_else(|| Error::internal("a tool of the rules is missing"))?;
         let decides = !name.starts_with("mark_");
-        self.tell(|| Item::call(id, tool.name, &arguments));
+        let shown = self.shown(arguments.clone());
+        self.tell(|| Item::call(id, tool.name, &shown));
         let result = self.run(tool, &arguments, decides).await?;
         let (mut result, told) = match self.stand() {
-            Some(_) if matches!(tool.name, fight::TOOL | fight::ATTACK) => fight::view_for_player(result)?,
             Some(_) if decides => {
-                let sentence = fight::roll_of(&result, &self.acting.name, self.player, self.talk.id);
-                (result, sentence.map(|message| message.content))
+                let (result, told) = fight::outcome_and_text(result);
+                let has_told = matches!(tool.name, fight::TOOL | fight::ATTACK);
+                let roll = || fight::roll_of(&result, &self.acting.name, self.player, self.talk.id);
+                let told = if has_told { told } else { roll().map(|message| message.content) };
+                (result, told)
             }
             _ => (result, None),
         };
         let call = ToolCall {
             id: id.to_owned(),
             name: tool.name.to_owned(),
-            arguments: arguments.clone(),
+            arguments: shown.clone(),
             status: CallStatus::Succeeded,
             result: Some(result.clone()),
             error: None,
@@ -186,12 +190,23 @@ impl Ruling<'_, '_> {
         if let (false, Some(dice), Some(members)) = (decides, &self.dice, result.as_object_mut()) {
             members.insert("dice_unused".to_owned(), json!(dice));
         }
-        Ok(Decided { tool: tool.name, arguments, raw, parsed: result, told, unclear: None })
+        Ok(Decided { tool: tool.name, arguments: shown, raw, parsed: result, told, unclear: None })
+    }
+
+    /// The arguments as players read them: in a fight without the difficulty that the model chose, which nobody told them.
+    fn shown(&self, mut arguments: Value) -> Value {
+        if let (Some(_), Some(members)) = (self.stand(), arguments.as_object_mut()) {
+            members.remove("dc");
+        }
+        arguments
     }
 
     async fn run(&self, tool: &tools::Tool, arguments: &Value, decides: bool) -> Result<Value> {
         let talk = &*self.talk;
         let actor = talk.caller.actor().in_turn(talk.id, Origin::Turn);
+        // The turn's record keeps what a fight tells, so it tells everybody only what players may see.
+        let player = Reader { role: session::Role::Player, player: Some(self.player) };
+        let reader = if self.stand().is_some() { player } else { Reader::GM };
         let hold = Hold { turn: talk.id, instance: talk.app.running.instance };
         // A model was paid for what is written here.
         retry::repeat(PAID, async || {
@@ -204,7 +219,7 @@ impl Ruling<'_, '_> {
                 entity: self.player,
                 player: None,
                 session: None,
-                reader: Reader::GM,
+                reader,
                 turn: Some(talk.id),
                 is_command: self.is_command,
                 key: None,
@@ -240,6 +255,7 @@ impl Ruling<'_, '_> {
     fn refused(&mut self, id: String, name: String, arguments: Value, error: &Error) -> ToolCall {
         metrics::TOOL_CALLS.with_label_values(&[tools::find(&name).map_or("unknown", |t| t.name), "failed"]).inc();
         let error = CallError { code: error.code.as_str().to_owned(), message: error_for_model(error) };
+        let arguments = self.shown(arguments);
         self.talk.parse_error = Some(error.message.clone());
         let call = ToolCall { id, name, arguments, status: CallStatus::Failed, result: None, error: Some(error) };
         self.tell(|| Item::result(&call));

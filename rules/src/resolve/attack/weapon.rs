@@ -59,6 +59,7 @@ pub(crate) fn attack(
     let extra = plan(&strike, &args.extra_damage_sources);
     let notes = note(&test, hit, target, reach);
     let mut outcome = Outcome::of(format!("{} Attack", arm.name), test);
+    outcome.with(target);
     outcome.dc_or_ac = reach.to_string();
     outcome.success = hit != Verdict::Miss;
     outcome.outcome = hit.word().to_owned();

@@ -52,17 +52,18 @@ fn area(actor: &Creature, targets: &[Aimed<'_>], args: &AttackArgs, dice: &mut d
     }
     let slot = slot::choose(actor, &casting.name, casting.level, args.slot_level)?;
     let casting = casting.with_slot(actor, slot.level);
-    let mut outcome = Outcome::without_roll(format!("{} ({} save)", casting.name, casting.save.name()));
+    let mut outcome = Outcome::without_roll(format!("{} ({} save)", casting.name, casting.save.name()), &[actor]);
     outcome.reasons = slot.reasons;
     let dc = actor.spell_save_dc();
     let mut tests: Vec<_> = targets.iter().map(|(t, c)| super::save::prepare_save(t, &casting, c)).collect();
-    for test in &mut tests {
+    for (test, (target, _)) in tests.iter_mut().zip(targets) {
+        outcome.with(target);
         test.roll(dice)?;
-        outcome.dice.append(&mut test.shown);
+        outcome.dice_of(target, std::mem::take(&mut test.shown));
     }
-    for test in &mut tests {
+    for (test, (target, _)) in tests.iter_mut().zip(targets) {
         test.roll_bonus(dice)?;
-        outcome.dice.append(&mut test.shown);
+        outcome.dice_of(target, std::mem::take(&mut test.shown));
     }
     let reached = saved(&mut outcome, targets, tests, &casting, dc);
     hurt(&mut outcome, &reached, &casting, dice)?;

@@ -59,6 +59,7 @@ pub(crate) fn volley(
     let best = hits.iter().copied().max_by_key(|h| *h as u8).unwrap_or(Verdict::Miss);
     let notes = note(&first, best, target, reach);
     let mut outcome = Outcome::of(format!("{} Spell Attack", casting.name), first);
+    outcome.with(target);
     outcome.dice = shown;
     outcome.dc_or_ac = reach.to_string();
     outcome.reasons.extend(ac.reasons);
@@ -190,7 +191,8 @@ pub(crate) fn darts(
     circumstances: &Circumstances,
     dice: &mut dyn Dice,
 ) -> Result<Outcome, Stop> {
-    let mut outcome = Outcome::without_roll(casting.name.clone());
+    let mut outcome = Outcome::without_roll(casting.name.clone(), &[actor]);
+    outcome.with(target);
     outcome.automatic = Some(Automatic::Success);
     outcome.success = true;
     outcome.outcome = Verdict::Hit.word().to_owned();

@@ -57,7 +57,8 @@ pub(crate) fn cast(
         SpellKind::Automatic => attack::darts(actor, target, &casting, circumstances, dice)?,
         SpellKind::Save => save::save(actor, target, &casting, circumstances, dice)?,
         SpellKind::Healing => {
-            let mut outcome = Outcome::without_roll(casting.name.clone());
+            let mut outcome = Outcome::without_roll(casting.name.clone(), &[actor]);
+            outcome.with(target);
             heal::heal(&mut outcome, target, &casting.rows, dice)?;
             outcome
         }
@@ -150,9 +151,10 @@ fn unknown(actor: &Creature, name: &str, slot_level: Option<i32>) -> Outcome {
 
 /// Casts a spell that puts an effect or a condition on its target.
 fn effect(actor: &Creature, target: &Creature, casting: &Casting) -> Outcome {
-    let mut outcome = Outcome::without_roll(casting.name.clone());
+    let mut outcome = Outcome::without_roll(casting.name.clone(), &[actor]);
     // Spells with the range "self" always affect the caster.
     let target = if casting.on_self { actor } else { target };
+    outcome.with(target);
     outcome.success = true;
     outcome.outcome = "cast".to_owned();
     outcome.notes = format!("{} is on {}.", casting.name, target.name);

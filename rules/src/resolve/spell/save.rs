@@ -28,6 +28,7 @@ pub(crate) fn save(
     test.roll_bonus(dice)?;
     let saved = test.reaches(dc);
     let mut outcome = Outcome::of(format!("{} ({} save)", casting.name, casting.save.name()), test);
+    outcome.with(actor);
     outcome.dc_or_ac = format!("DC {dc}");
     outcome.success = !saved;
     let name = &target.name;
