@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use edge::caller::access::TABLE;
 use futures_util::future::join_all;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Executor};
 use tokio::sync::Barrier;
 
-use crate::support::{Server, World, patiently};
+use crate::support::{Rows, Server, World, patiently};
 
 /// Every change of the campaign; fails if a number is missing or met twice.
 async fn dense_journal(world: &World<'_>) -> Vec<Value> {
@@ -169,4 +171,61 @@ async fn one_of_many_conditional_edits_wins() {
     assert!(answers.iter().all(|a| a.status == 200 || a.body["code"] == "precondition_failed"));
     let winner = answers.iter().find(|a| a.status == 200).unwrap();
     assert_eq!(tenant.get(path).await.expect(200).body["content"], winner.body["content"]);
+}
+
+/// Whoever inserts a row that refers to another one locks the other's key until the end of the transaction. No change of the other row
+/// waits for that: if it did, two transactions could wait for each other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reference_to_a_row_holds_up_no_change_of_it() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let rows = Rows::make(&tenant, "canary").await;
+    server.model.set_script(Script::always(Reply::text("Hm.")));
+    let mut holder = server.owner().await;
+    let referred = "SELECT DISTINCT confrelid::regclass::text FROM pg_constraint WHERE contype = 'f' ORDER BY 1";
+    let tables: Vec<String> = sqlx::query_scalar(referred).fetch_all(&mut holder).await.unwrap();
+    assert!(tables.len() > 5, "{tables:?}");
+    holder.execute("BEGIN").await.unwrap();
+    for table in tables {
+        holder.execute(AssertSqlSafe(format!("SELECT FROM {table} FOR KEY SHARE"))).await.unwrap();
+    }
+    let mut changes = 0;
+    for route in TABLE.iter().filter(|route| !matches!(route.method, "GET" | "DELETE")) {
+        let answer = rows.send(&tenant, route).await;
+        assert_ne!(answer.status, 503, "{} {} waits: {}", route.method, route.path, answer.text);
+        changes += usize::from(answer.status < 300);
+    }
+    assert!(changes > 40, "only {changes} changes were made");
+}
+
+/// A character moves and acts at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_and_a_reported_action_do_not_wait_for_each_other() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    world.patch("", json!({ "settings": { "report_actions": { "moves": true } } })).await.expect(200);
+    let owner =
+        json!({ "slug": "of_humans", "name": "Of Humans", "monitored_aspect": "race", "associated_id": "human" });
+    world.post("/owners", owner).await.expect(201);
+    let barrier = Arc::new(Barrier::new(8));
+    let calls = (0..8).map(|n| {
+        let (world, barrier) = (&world, barrier.clone());
+        async move {
+            barrier.wait().await;
+            for step in 0..20 {
+                if n % 2 == 0 {
+                    let to = json!({ "location": format!("place_{n}_{step}") });
+                    world.patch("/characters/player_alice", to).await.expect(200);
+                } else {
+                    let act = json!({ "player_id": "player_alice", "type": "say", "text": "Hm." });
+                    world.post("/actions", act).await.expect(202);
+                }
+            }
+        }
+    });
+    join_all(calls).await;
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    let deadlocks: i64 = sqlx::query_scalar(deadlocks).fetch_one(&mut server.owner().await).await.unwrap();
+    assert_eq!(deadlocks, 0);
 }

@@ -124,7 +124,7 @@ async fn the_prompt_holds_what_is_allowed() {
         let seen = server.model.requests().last().unwrap()["messages"][0]["content"].as_str().unwrap().to_owned();
         assert!(missing.iter().all(|name| !seen.contains(name)) && seen.contains("- roll:"), "{seen}");
         always(&server, "{\"command\":\"ooc\",\"args\":{\"message\":\"y\"}}");
-        server.app.planner.forget();
+        server.app.planner.forget(world.client.tenant);
     }
 }
 

@@ -8,8 +8,11 @@ mod replicas;
 
 use std::sync::Arc;
 
-use ai::prompt::{cache::FairCache, weigh::Weigh};
+use ai::prompt::{cache::FairCache, key::Alias, weigh::Weigh};
+use entity::kind::EntityKind;
 use uuid::Uuid;
+
+use crate::support::{Client, Server, World};
 
 struct Heavy(usize);
 
@@ -59,4 +62,29 @@ fn a_busy_tenant_displaces_itself_first() {
     assert!(cache.get(busy, &999).is_some());
     // Keys are apart by tenant.
     assert!(cache.get(quiet, &999).is_none());
+}
+
+/// What is forgotten of one tenant is not forgotten of others.
+#[tokio::test(flavor = "multi_thread")]
+async fn forgetting_one_tenant_leaves_the_others_what_they_had() {
+    let server = Server::start().await;
+    let tenants = [server.tenant("acme").await, server.tenant("other").await];
+    let alias = |tenant: &Client<'_>| Alias {
+        tenant: tenant.tenant,
+        campaign: "port-town".to_owned(),
+        kind: EntityKind::Npc,
+        entity: "innkeeper_bob".to_owned(),
+        player: "player_alice".to_owned(),
+        mode: None,
+    };
+    let known = |tenant| server.app.prompts.cached_key(&alias(tenant)).is_some();
+    for tenant in &tenants {
+        tenant.world().await.bob("player_alice", "Hello.").await.expect(200);
+        assert!(known(tenant));
+    }
+    let [acme, other] = &tenants;
+    server.app.forget(acme.tenant);
+    assert_eq!((known(acme), known(other)), (false, true));
+    let world = World { client: other, slug: "port-town".to_owned() };
+    assert_eq!(world.bob("player_alice", "Hello again.").await.expect(200).body["prompt"]["cache"], "hit");
 }

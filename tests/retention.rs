@@ -156,3 +156,66 @@ async fn sessions_of_the_editor_and_usage_are_forgotten_in_time() {
         .collect();
     assert_eq!(kept, ["days99"]);
 }
+
+/// Pruning reads what it deletes, and little else, however much there is.
+#[tokio::test(flavor = "multi_thread")]
+async fn pruning_does_not_read_what_stays() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    world.bob("player_alice", "Hello.").await.expect(200);
+    let turn = json!({ "player_id": "player_alice", "action": "Hello." });
+    tenant.post_with_key(&world.path("/npcs/innkeeper_bob/turns"), "key", turn).await.expect(200);
+    let mut db = server.owner().await;
+    // Ten rows of each kind are old, four thousand are not.
+    let many = |table: &str, id: &str, age: &str| {
+        format!(
+            "INSERT INTO {table} SELECT (jsonb_populate_record(NULL::{table}, to_jsonb(t) || jsonb_build_object('{age}', \
+                 CASE WHEN n <= 10 THEN now() - interval '4000 days' ELSE now() END, {id}))).* \
+             FROM generate_series(1, 4000) AS n, (SELECT * FROM {table} ORDER BY {age} LIMIT 1) t"
+        )
+    };
+    for sql in [
+        "UPDATE journal SET seq = seq + 1000000".to_owned(),
+        "UPDATE feed_head SET seq = seq + 1000000".to_owned(),
+        many("journal", "'seq', n", "at"),
+        many(
+            "turn",
+            "'id', (lpad(to_hex(1000 * extract(epoch FROM CASE WHEN n <= 10 THEN now() - interval '4000 days' ELSE now() END)::bigint), 12, '0') \
+            || lpad(to_hex(n), 20, '0'))::uuid",
+            "created_at",
+        ),
+        many("idempotency", "'id', uuid7(), 'key', 'k' || n, 'turn_id', NULL", "created_at"),
+    ] {
+        db.execute(AssertSqlSafe(sql)).await.unwrap();
+    }
+    db.execute("ANALYZE").await.unwrap();
+    for (table, statement) in [
+        ("journal", "SELECT prune_journal(interval '365 days', 5000)"),
+        ("turn", "SELECT prune_system(interval '365 days', interval '1 day', 5000)"),
+        ("idempotency", "SELECT prune_system(interval '365 days', interval '1 day', 5000)"),
+    ] {
+        let (scans, read) = reads(&mut db, table).await;
+        let gone: i64 = sqlx::query_scalar(AssertSqlSafe(statement)).fetch_one(&mut db).await.unwrap();
+        let (scans, read) = (reads(&mut db, table).await.0 - scans, reads(&mut db, table).await.1 - read);
+        assert_eq!(gone, if table == "idempotency" { 0 } else { 10 }, "{table}");
+        assert_eq!(scans, 0, "{table} was read whole");
+        assert!(read < 2000, "{read} rows of {table} were read");
+    }
+    for table in ["journal", "turn", "idempotency"] {
+        let old = AssertSqlSafe(format!(
+            "SELECT count(*) FROM {table} WHERE {} < now() - interval '365 days'",
+            if table == "journal" { "at" } else { "created_at" }
+        ));
+        let old: i64 = sqlx::query_scalar(old).fetch_one(&mut db).await.unwrap();
+        assert_eq!(old, 0, "{table}");
+    }
+}
+
+/// How often a table was read from its beginning to its end, and how many of its rows were read by indexes.
+async fn reads(db: &mut PgConnection, table: &str) -> (i64, i64) {
+    db.execute("SELECT pg_stat_force_next_flush()").await.unwrap();
+    let counts = "SELECT seq_scan, coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = $1";
+    let row = sqlx::query(counts).bind(table).fetch_one(db).await.unwrap();
+    (row.get(0), row.get(1))
+}

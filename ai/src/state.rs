@@ -112,6 +112,6 @@ impl Above for Ai {
     fn forget(&self, tenant: Uuid) {
         self.prompts.forget(tenant);
         self.session_prompts.forget(tenant, |_, _| true);
-        self.planner.forget();
+        self.planner.forget(tenant);
     }
 }

@@ -209,6 +209,6 @@ async fn a_dry_run_leaves_nothing_but_its_turn() {
     assert_eq!(world.get("/scenes").await.expect(200).items().len(), 0);
     assert_eq!(world.get("/changes?after=0&limit=200").await.expect(200).items().len(), before);
     always(&server, "I would rather not.");
-    server.app.planner.forget();
+    server.app.planner.forget(world.client.tenant);
     assert_eq!(world.post("/act", body).await.expect(200).body["reason"], "parse");
 }

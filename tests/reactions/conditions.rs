@@ -266,3 +266,23 @@ async fn a_prayer_is_answered_by_all_who_listen() {
     world.post("/pray", most).await.problem(429, "quota_exceeded");
     assert_eq!(reactions(&world, "").await.len(), 7);
 }
+
+/// Whoever does not answer a prayer because too many would is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prayer_names_those_who_are_too_many() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    for n in 0..22 {
+        let owner = json!({ "slug": format!("of_humans_{n}"), "name": format!("Of Humans {n}"), "monitored_aspect": "race", "associated_id": "human" });
+        world.post("/owners", owner).await.expect(201);
+    }
+    server.model.set_script(Script::always(Reply::text("I hear you.")));
+    let prayer = json!({ "player_id": "player_alice", "message": "Hear me" });
+    let prayed = world.post("/pray", prayer).await.expect(202);
+    let answering = triggered(&prayed);
+    let left_out: Vec<_> =
+        prayed.body["left_out"].as_array().unwrap().iter().map(|o| o["slug"].as_str().unwrap().to_owned()).collect();
+    assert_eq!((answering.len(), left_out.len()), (20, 3), "{}", prayed.text);
+    assert!(left_out.iter().all(|slug| !answering.contains(slug)));
+}

@@ -306,3 +306,32 @@ async fn an_idle_server_reacts_at_once() {
     };
     tokio::time::timeout(Duration::from_secs(100), all).await.expect("it is not woken up");
 }
+
+/// A turn that another server takes over ends in a conflict. Each attempt was paid for, so there are not many.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reaction_that_loses_its_turn_each_time_is_dead() {
+    let server = Server::start_with(&SWEEPS).await;
+    let tenant = server.tenant("acme").await;
+    let world = town(tenant.world().await).await;
+    threshold(&world, "npcs/innkeeper_bob", 5).await;
+    server.model.set_script(Script::always(Reply::text("Hm.").held()));
+    act(&world, "talk", json!({})).await.expect(202);
+    let mut db = server.owner().await;
+    for attempt in 1..=3_u32 {
+        until("an attempt", async || server.model.request_count() >= attempt as usize).await;
+        let lost = "UPDATE turn SET instance = instance + 1000, lease_until = now() - interval '1 second' WHERE status = 'running'";
+        sqlx::query(lost).execute(&mut db).await.unwrap();
+        server.model.let_go(1);
+        until("the end of the attempt", async || {
+            sqlx::query("UPDATE reaction SET due_at = now() WHERE state = 'queued'").execute(&mut db).await.unwrap();
+            let now = reactions(&world, "").await.remove(0);
+            now["status"] == "dead" || server.model.request_count() > attempt as usize
+        })
+        .await;
+    }
+    let dead = reactions(&world, "").await.remove(0);
+    // If the server notices the loss first, the last attempt counts as lost.
+    assert!(["conflict", "lost"].contains(&dead["error"]["code"].as_str().unwrap()), "{dead}");
+    assert_eq!(dead["status"], "dead", "{dead}");
+    assert_eq!(server.model.request_count(), 3);
+}

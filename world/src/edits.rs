@@ -112,7 +112,7 @@ pub async fn undo_in(
     let row = sqlx::query(
         "SELECT first_seq, last_seq, rows, undone_at, EXISTS (SELECT FROM journal j WHERE j.tenant_id = $1 AND j.campaign_id = $2 \
              AND j.seq BETWEEN first_seq AND last_seq AND j.redacted_at IS NOT NULL) AS is_redacted FROM edit_step \
-         WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND what = $4 FOR UPDATE",
+         WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND what = $4 FOR NO KEY UPDATE",
     )
     .bind(tx.tenant())
     .bind(campaign)

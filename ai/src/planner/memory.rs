@@ -78,18 +78,21 @@ impl Planner {
                 .weigher(weight)
                 .max_capacity(bytes_max)
                 .time_to_live(kept.max(Duration::from_millis(1)))
+                .support_invalidation_closures()
                 .build(),
             scenes: sync::Cache::builder()
                 .weigher(|_, scene: &Arc<Scene>| scene.bytes)
                 .max_capacity(SCENES_BYTES_MAX)
                 .time_to_live(SCENE_KEPT)
+                .support_invalidation_closures()
                 .build(),
         }
     }
 
-    /// Forgets all cached plans and scenes.
-    pub fn forget(&self) {
-        self.plans.invalidate_all();
-        self.scenes.invalidate_all();
+    /// Forgets a tenant's cached plans and scenes.
+    pub fn forget(&self, tenant: Uuid) {
+        // The caches were built for this, so it cannot fail.
+        let _ = self.plans.invalidate_entries_if(move |key, _| key.tenant == tenant);
+        let _ = self.scenes.invalidate_entries_if(move |names, _| names.tenant == tenant);
     }
 }

@@ -144,7 +144,7 @@ impl Prompts {
         Self {
             base: FairCache::new(bytes_max / 2),
             lore: FairCache::new(bytes_max / 2),
-            aliases: moka::sync::Cache::new(50_000),
+            aliases: moka::sync::Cache::builder().max_capacity(50_000).support_invalidation_closures().build(),
         }
     }
 
@@ -163,7 +163,8 @@ impl Prompts {
     pub fn forget(&self, tenant: Uuid) {
         self.base.forget(tenant, |_, _| true);
         self.lore.forget(tenant, |_, _| true);
-        self.aliases.invalidate_all();
+        // The cache was built for this, so it cannot fail.
+        let _ = self.aliases.invalidate_entries_if(move |alias, _| alias.tenant == tenant);
     }
 
     /// The number of bytes in the caches.

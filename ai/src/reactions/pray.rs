@@ -19,6 +19,8 @@ use world::significance::report::{
 
 /// The most owners that answer one prayer.
 const OWNERS_MAX: usize = 20;
+/// The most NPCs and owners that hear of one prayer.
+const CONCERNED_MAX: i32 = 1000;
 
 /// A player's prayer.
 #[derive(Clone, Debug, Deserialize, ToSchema, Validate)]
@@ -52,7 +54,7 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
     )
     .bind(tx.tenant())
     .bind(Json(&action))
-    .bind(200)
+    .bind(CONCERNED_MAX)
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let owners: Vec<(Uuid, String)> =
@@ -63,7 +65,9 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
     // What this player does is counted one after the other, so no other prayer comes in between from here on.
     let busy = busy(tx, action.player_id, &action.except).await?;
     let mut triggered = Vec::with_capacity(owners.len() + noticed.len());
-    for (owner, slug) in owners.into_iter().filter(|(id, _)| !busy.contains(id)).take(OWNERS_MAX) {
+    let mut free: Vec<(Uuid, String)> = owners.into_iter().filter(|(id, _)| !busy.contains(id)).collect();
+    let left_out = free.split_off(free.len().min(OWNERS_MAX));
+    for (owner, slug) in free {
         let mut reaction = serde_json::to_value(&action.rules).map_err(Error::internal)?;
         let how = json!({
             "kind": "prayer", "entity_kind": "owner", "entity_id": owner, "player_id": action.player_id,
@@ -88,7 +92,8 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
         triggered.push(TriggeredReaction::queued(entity, turn_id));
     }
     triggered.extend(noticed);
-    Ok(Triggered { triggered })
+    let left_out = left_out.into_iter().map(|(id, slug)| ReactingEntity { kind: "owner".to_owned(), id, slug });
+    Ok(Triggered { triggered, left_out: left_out.collect() })
 }
 
 /// Those of these owners who are about to answer a prayer of this player.

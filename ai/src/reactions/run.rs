@@ -114,9 +114,10 @@ pub(super) async fn run(app: &web::Data<Ai>, claimed: Claimed) {
     };
     let then = match then(&claimed, &error) {
         // The turn was lost, and nobody asked for that.
-        Then::Cancel if error.code == Code::Conflict && !is_unwanted(app, &claimed).await => {
-            Then::Retry(Duration::from_secs(2))
-        }
+        Then::Cancel if error.code == Code::Conflict && !is_unwanted(app, &claimed).await => match claimed.tries {
+            TRIES_MAX.. => Then::Dead,
+            _ => Then::Retry(Duration::from_secs(2)),
+        },
         then => then,
     };
     metrics::REACTIONS.with_label_values(&[kind(&claimed), then.name()]).inc();

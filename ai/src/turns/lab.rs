@@ -156,11 +156,12 @@ pub async fn compare(app: &Ai, caller: &Caller, question: &Question<'_>, edit: E
         None => None,
     };
     let look_at = async || look_in((&Prompts::new(CACHE_BYTES), None), &tx, caller, &models, question).await;
+    let mut present = stored.clone();
     if let Some(began) = &began {
-        resource::update::<LoreEntries>(&place, id, changed(began, &json!({}))?).await?;
+        present = resource::update::<LoreEntries>(&place, present, changed(began, &json!({}))?).await?;
         before = look_at().await?;
     }
-    let is = resource::update::<LoreEntries>(&place, id, changed(&stored, edit.changes)?).await?;
+    let is = resource::update::<LoreEntries>(&place, present, changed(&stored, edit.changes)?).await?;
     let after = look_at().await?;
     drop(tx);
     let heads = [scope_of(began.as_ref().unwrap_or(&stored)), scope_of(&is)];

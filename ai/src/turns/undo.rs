@@ -151,7 +151,7 @@ async fn effects_of(tx: &TenantTx, campaign: Uuid, turn: Uuid) -> Result<i64> {
          FROM turn t LEFT JOIN feed_head h ON h.tenant_id = $1 AND h.campaign_id = $2 CROSS JOIN LATERAL ( \
              SELECT count(*) AS effects, min(j.seq) AS first_seq FROM journal j \
              WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.origin <> 'revert' AND j.seq > t.reverted_through) j \
-         WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 FOR UPDATE OF t",
+         WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 FOR NO KEY UPDATE OF t",
     )
     .bind(tx.tenant())
     .bind(campaign)

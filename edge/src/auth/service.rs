@@ -192,7 +192,7 @@ pub(super) fn may_give(caller: &Caller, scopes: &BTreeSet<Scope>) -> Result<()> 
 /// # Errors
 /// `not_found`.
 pub(super) async fn find(tx: &TenantTx, x: &str) -> Result<KeyView> {
-    one(tx, x, "FOR UPDATE").await
+    one(tx, x, "FOR NO KEY UPDATE").await
 }
 
 /// Like `find`, without locking.

@@ -21,7 +21,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use entity::{campaign, shapes::Extensions};
 use sea_orm::{
     ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QuerySelect, QueryTrait, Select,
-    sea_query::{Alias, Expr, ExprTrait},
+    sea_query::{Alias, Expr, ExprTrait, LockType},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
@@ -277,12 +277,36 @@ pub async fn find<R: Resource>(tx: &TenantTx, caller: &Caller, campaign: Option<
     visible::<R>(caller, campaign).filter(x.matches::<R>()).one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))
 }
 
-/// Like [`find`], and locks the row until the transaction ends.
+/// Like [`find`], and locks the row until the transaction ends. Others may still refer to it: a stronger lock would wait for whoever
+/// inserts a row that refers to this one, who may in turn wait for this transaction.
 ///
 /// # Errors
 /// `not_found`, also if the row exists but the caller may not see it.
 pub async fn hold<R: Resource>(tx: &TenantTx, caller: &Caller, campaign: Option<&Ref>, x: &Ref) -> Result<R::Model> {
-    let select = visible::<R>(caller, campaign).filter(x.matches::<R>()).lock_exclusive();
+    locked::<R>(tx, caller, campaign, x, LockType::NoKeyUpdate).await
+}
+
+/// Like [`hold`], before the row is deleted or its key changes. Nobody can refer to it meanwhile.
+///
+/// # Errors
+/// `not_found`, also if the row exists but the caller may not see it.
+pub async fn hold_key<R: Resource>(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Option<&Ref>,
+    x: &Ref,
+) -> Result<R::Model> {
+    locked::<R>(tx, caller, campaign, x, LockType::Update).await
+}
+
+async fn locked<R: Resource>(
+    tx: &TenantTx,
+    caller: &Caller,
+    campaign: Option<&Ref>,
+    x: &Ref,
+    lock: LockType,
+) -> Result<R::Model> {
+    let select = visible::<R>(caller, campaign).filter(x.matches::<R>()).lock(lock);
     select.one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))
 }
 

@@ -400,7 +400,7 @@ pub async fn create(app: &Edge, caller: &Caller, input: &ModelInput, key: Option
 pub async fn update(app: &Edge, caller: &Caller, expected: &Expected, x: &str, patch: &Value) -> Result<Reply> {
     let reply = write(app, caller, None, async |tx| {
         lock_tenant(tx).await?;
-        let stored = row(tx, x, "FOR UPDATE").await?;
+        let stored = row(tx, x, "FOR NO KEY UPDATE").await?;
         let current = ModelView::of(app, tx.tenant(), &stored)?;
         expected.check(current.version)?;
         let before = Profile::open(&stored, tx.tenant(), &app.secrets)?;
@@ -436,7 +436,11 @@ pub async fn update(app: &Edge, caller: &Caller, expected: &Expected, x: &str, p
 /// `not_found`, `precondition_failed`, `referenced`.
 pub async fn delete(app: &Edge, caller: &Caller, expected: &Expected, x: &str) -> Result<Reply> {
     let reply = write(app, caller, None, async |tx| {
-        lock_tenant(tx).await?;
+        // Both locks wait for those who begin to name the profile, such as a new campaign, so the check below sees them.
+        sqlx::query("SELECT FROM tenant WHERE tenant_id = $1 FOR UPDATE")
+            .bind(tx.tenant())
+            .execute(&mut *tx.connection().await)
+            .await?;
         // Its secrets need not be readable.
         let stored = row(tx, x, "FOR UPDATE").await?;
         expected.check(stored.read("version")?)?;

@@ -19,7 +19,7 @@ use llm::Endpoint;
 /// Those of the database.
 pub async fn view(tx: &TenantTx, lock: bool) -> Result<(i64, Value)> {
     let sql = if lock {
-        "SELECT * FROM tenant WHERE tenant_id = $1 FOR UPDATE"
+        "SELECT * FROM tenant WHERE tenant_id = $1 FOR NO KEY UPDATE"
     } else {
         "SELECT * FROM tenant WHERE tenant_id = $1"
     };
@@ -50,7 +50,7 @@ pub struct Change {
 /// # Errors
 /// `validation_failed` for an endpoint or a model that the operator does not allow.
 pub async fn store(app: &Edge, tx: &TenantTx, change: Change) -> Result<()> {
-    let row = sqlx::query("SELECT settings FROM tenant WHERE tenant_id = $1 FOR UPDATE")
+    let row = sqlx::query("SELECT settings FROM tenant WHERE tenant_id = $1 FOR NO KEY UPDATE")
         .bind(tx.tenant())
         .fetch_one(&mut *tx.connection().await)
         .await?;

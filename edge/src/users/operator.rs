@@ -102,7 +102,7 @@ async fn invite(db: &mut PgConnection, wanted: &UserRequest<'_>) -> Result<Broug
 
 /// Changes a member's role. Locks the tenant's memberships like an administrator's change.
 async fn change_role(db: &mut PgConnection, wanted: &UserRequest<'_>, id: Uuid) -> Result<()> {
-    let held = sqlx::query("SELECT user_id, role FROM membership WHERE tenant_id = $1 FOR UPDATE")
+    let held = sqlx::query("SELECT user_id, role FROM membership WHERE tenant_id = $1 FOR NO KEY UPDATE")
         .bind(wanted.tenant)
         .fetch_all(&mut *db)
         .await?;
@@ -132,7 +132,7 @@ async fn change_role(db: &mut PgConnection, wanted: &UserRequest<'_>, id: Uuid) 
 /// `not_found`.
 pub async fn keep_password(db: &mut PgConnection, address: &str, password: &str) -> Result<()> {
     let mut tx = db.begin().await?;
-    let row = sqlx::query("SELECT id, password_hash FROM app_user WHERE email_folded = $1 FOR UPDATE")
+    let row = sqlx::query("SELECT id, password_hash FROM app_user WHERE email_folded = $1 FOR NO KEY UPDATE")
         .bind(email::fold(address))
         .fetch_optional(&mut *tx)
         .await?

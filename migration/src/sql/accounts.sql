@@ -116,7 +116,7 @@ $$;
 CREATE FUNCTION session_begin(its_user uuid, its_hash bytea, old_hash bytea, seconds int, verified_hash text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
-    PERFORM FROM app_user WHERE id = its_user FOR UPDATE;
+    PERFORM FROM app_user WHERE id = its_user FOR NO KEY UPDATE;
     IF EXISTS (SELECT FROM app_user WHERE id = its_user AND totp_secret IS NOT NULL) THEN
         RETURN false;
     END IF;
@@ -244,7 +244,7 @@ $$;
 CREATE FUNCTION tenant_users_hold() RETURNS void
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT 1 FROM membership
-    WHERE tenant_id = (SELECT nullif(current_setting('app.tenant_id', true), '')::uuid) FOR UPDATE
+    WHERE tenant_id = (SELECT nullif(current_setting('app.tenant_id', true), '')::uuid) FOR NO KEY UPDATE
 $$;
 
 -- Changes a user of the caller's tenant. If they belong to another tenant too, only they may change their name. A reset link that was made
@@ -344,7 +344,7 @@ DECLARE
     who app_user;
 BEGIN
     SELECT u.* INTO who FROM app_user u
-    WHERE u.id = (SELECT s.user_id FROM editor_session s WHERE s.hash = session_hash AND s.expires_at > now()) FOR UPDATE;
+    WHERE u.id = (SELECT s.user_id FROM editor_session s WHERE s.hash = session_hash AND s.expires_at > now()) FOR NO KEY UPDATE;
     IF who.id IS NULL OR NOT EXISTS (SELECT FROM editor_session WHERE hash = session_hash) THEN
         RETURN false;
     END IF;
@@ -394,7 +394,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp 
 DECLARE
     who uuid := (SELECT user_id FROM reset_of(its_hash));
 BEGIN
-    PERFORM FROM app_user WHERE id = who FOR UPDATE;
+    PERFORM FROM app_user WHERE id = who FOR NO KEY UPDATE;
     -- Asks again, because it may have changed before the row was locked.
     who := (SELECT user_id FROM reset_of(its_hash));
     IF who IS NULL THEN
@@ -413,7 +413,7 @@ END $$;
 CREATE FUNCTION half_begin(its_user uuid, its_hash bytea, old_hash bytea, verified_hash text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
-    PERFORM FROM app_user WHERE id = its_user AND password_hash = verified_hash FOR UPDATE;
+    PERFORM FROM app_user WHERE id = its_user AND password_hash = verified_hash FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN false;
     END IF;

@@ -43,7 +43,7 @@ CREATE FUNCTION bridge_take(server bigint, rows_max int) RETURNS TABLE (
 LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     UPDATE bridge_mail m SET taken_at = now()
     FROM (SELECT b.tenant_id, b.id FROM bridge_mail b WHERE b.instance = server AND b.taken_at IS NULL
-          ORDER BY b.created_at LIMIT rows_max FOR UPDATE SKIP LOCKED) new
+          ORDER BY b.created_at LIMIT rows_max FOR NO KEY UPDATE SKIP LOCKED) new
     WHERE m.tenant_id = new.tenant_id AND m.id = new.id
     RETURNING m.tenant_id, m.id, m.campaign_id, m.session_id, m.connection_id, m.asker, m.kind, m.data
 $$;

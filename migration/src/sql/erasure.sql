@@ -228,7 +228,7 @@ BEGIN
             changed := changed + 1;
             CONTINUE;
         END IF;
-        EXECUTE format('SELECT to_jsonb(t) - %L - %L, %s FROM %I t WHERE t.tenant_id = $1 AND %s FOR UPDATE', 'search', 'body',
+        EXECUTE format('SELECT to_jsonb(t) - %L - %L, %s FROM %I t WHERE t.tenant_id = $1 AND %s FOR NO KEY UPDATE', 'search', 'body',
                        CASE what WHEN 'idempotency' THEN 'erase_readable(t.body)' ELSE 'NULL::text' END, what, is_key)
             INTO image, readable USING tenant, found_key;
         CONTINUE WHEN image IS NULL OR (what = 'idempotency' AND image ->> 'state' = 'erased');
@@ -370,7 +370,7 @@ DECLARE
     tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
     its erasure;
 BEGIN
-    SELECT e.* INTO its FROM erasure e WHERE e.tenant_id = tenant AND e.id = its_erasure AND e.done_at IS NULL FOR UPDATE SKIP LOCKED;
+    SELECT e.* INTO its FROM erasure e WHERE e.tenant_id = tenant AND e.id = its_erasure AND e.done_at IS NULL FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN;
     END IF;

@@ -247,7 +247,7 @@ END $$;
 
 -- Deletes what was kept of encounters, once the journal's entry of the same moment is pruned.
 CREATE FUNCTION prune_encounter_past(older_than interval, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
+SET search_path = pg_catalog, public, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     gone bigint;
 BEGIN

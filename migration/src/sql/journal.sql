@@ -163,43 +163,61 @@ BEGIN
         USING content || jsonb_build_object('version', coalesce(last_version, 0) + 1, 'updated_at', now());
 END $$;
 
--- Writes an earlier content over a row. Influence regenerates from now on.
+-- Writes an earlier content over a row. Influence regenerates from now on. A column of a key is not named unless it changes: naming it would
+-- wait for everybody who refers to the row.
 CREATE FUNCTION restore_revision(target text, target_id uuid, content jsonb) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
+    present jsonb;
     cols text;
 BEGIN
+    EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE t.tenant_id = $1 AND t.id = $2', target) INTO present USING tenant, target_id;
     SELECT string_agg(format('%1$I = r.%1$I', attname), ', ') INTO cols FROM pg_attribute
     WHERE attrelid = target::regclass AND attnum > 0 AND attgenerated = '' AND NOT attisdropped AND content ? attname
-      AND attname NOT IN ('tenant_id', 'id', 'campaign_id', 'version', 'created_at', 'updated_at', 'influence_at');
+      AND attname NOT IN ('tenant_id', 'id', 'campaign_id', 'version', 'created_at', 'updated_at', 'influence_at')
+      AND NOT (attname IN ('slug', 'external_ref', 'channel') AND content -> attname IS NOT DISTINCT FROM present -> attname);
     EXECUTE format('UPDATE %1$I t SET %2$s FROM jsonb_populate_record(NULL::%1$I, $3) r '
                    'WHERE t.tenant_id = $1 AND t.id = $2', target, cols)
         USING tenant, target_id, content;
 END $$;
 
 -- Deletes at most `rows_max` entries that are older than the tenant's `journal_retention_days`, or `older_than` without it. Stores for each
--- campaign up to where, and when the youngest of them was written.
+-- campaign up to where, and when the youngest of them was written. Returns `rows_max` if more may be left. A campaign's entries stand in the
+-- order of their age, so this looks only at the first ones of each campaign. An index on the age of entries would make every change dearer.
 CREATE FUNCTION prune_journal(older_than interval, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
+SET search_path = pg_catalog, public, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
-    gone bigint;
+    feed record;
+    entry record;
+    upto bigint;
+    youngest timestamptz;
+    heads feed_head[] := '{}';
+    gone bigint := 0;
 BEGIN
-    WITH old AS (
-        SELECT j.tenant_id, j.campaign_id, j.seq FROM journal j
-        JOIN tenant t ON t.tenant_id = j.tenant_id
-        WHERE j.at < now() - coalesce((t.settings ->> 'journal_retention_days')::int * interval '1 day', older_than)
-        ORDER BY j.at LIMIT rows_max
-    ), pruned AS (
-        DELETE FROM journal j USING old
-        WHERE j.tenant_id = old.tenant_id AND j.campaign_id = old.campaign_id AND j.seq = old.seq
-        RETURNING j.tenant_id, j.campaign_id, j.seq, j.at
-    ), marked AS (
-        UPDATE feed_head h SET pruned_seq = greatest(h.pruned_seq, p.seq), pruned_at = greatest(h.pruned_at, p.at)
-        FROM (SELECT p.tenant_id, p.campaign_id, max(p.seq) AS seq, max(p.at) AS at FROM pruned p GROUP BY 1, 2) p
-        WHERE h.tenant_id = p.tenant_id AND h.campaign_id = p.campaign_id RETURNING 1
-    )
-    SELECT count(*) INTO gone FROM pruned;
+    FOR feed IN
+        SELECT h.tenant_id, h.campaign_id, a.oldest_kept FROM feed_head h JOIN tenant t ON t.tenant_id = h.tenant_id
+        CROSS JOIN LATERAL (SELECT now() - coalesce((t.settings ->> 'journal_retention_days')::int * interval '1 day', older_than) AS oldest_kept) a
+        CROSS JOIN LATERAL (SELECT j.at FROM journal j WHERE j.tenant_id = h.tenant_id AND j.campaign_id = h.campaign_id ORDER BY j.seq LIMIT 1) f
+        WHERE f.at < a.oldest_kept
+    LOOP
+        upto := NULL;
+        youngest := NULL;
+        FOR entry IN SELECT j.seq, j.at FROM journal j WHERE j.tenant_id = feed.tenant_id AND j.campaign_id = feed.campaign_id
+                     ORDER BY j.seq LIMIT rows_max - gone LOOP
+            EXIT WHEN entry.at >= feed.oldest_kept;
+            upto := entry.seq;
+            youngest := greatest(youngest, entry.at);
+            gone := gone + 1;
+        END LOOP;
+        DELETE FROM journal j WHERE j.tenant_id = feed.tenant_id AND j.campaign_id = feed.campaign_id AND j.seq <= upto;
+        heads := heads || jsonb_populate_record(NULL::feed_head, jsonb_build_object('tenant_id', feed.tenant_id,
+            'campaign_id', feed.campaign_id, 'pruned_seq', upto, 'pruned_at', youngest));
+        EXIT WHEN gone >= rows_max;
+    END LOOP;
+    -- Last, because every commit of a campaign changes its head.
+    UPDATE feed_head h SET pruned_seq = greatest(h.pruned_seq, n.pruned_seq), pruned_at = greatest(h.pruned_at, n.pruned_at)
+    FROM unnest(heads) n WHERE h.tenant_id = n.tenant_id AND h.campaign_id = n.campaign_id;
     RETURN gone;
 END $$;
 

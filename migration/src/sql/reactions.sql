@@ -368,7 +368,7 @@ DECLARE
     its_turn uuid;
     later timestamptz;
 BEGIN
-    SELECT * INTO s FROM significance g WHERE g.tenant_id = its_tenant AND g.entity_id = its_entity AND g.player_id = its_player FOR UPDATE;
+    SELECT * INTO s FROM significance g WHERE g.tenant_id = its_tenant AND g.entity_id = its_entity AND g.player_id = its_player FOR NO KEY UPDATE;
     IF s.cooldown_until > now() AND NOT s.at_once THEN
         later := s.cooldown_until;
     ELSIF EXISTS (SELECT FROM reaction r WHERE r.tenant_id = its_tenant AND r.entity_id = its_entity AND r.player_id = its_player
@@ -417,7 +417,7 @@ BEGIN
         RETURN NULL;
     END IF;
     SELECT * INTO s FROM significance g WHERE g.tenant_id = its_tenant AND g.entity_id = its_entity AND g.player_id = its_player
-      AND g.due_at <= now() FOR UPDATE SKIP LOCKED;
+      AND g.due_at <= now() FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
@@ -457,7 +457,7 @@ BEGIN
     PERFORM pg_advisory_xact_lock(1413567052, 1);
     UPDATE reaction r SET state = 'dead', finished_at = now(), error = '{"code": "lost", "message": "The server stopped during each attempt."}'
     WHERE r.ctid = ANY (ARRAY(
-        SELECT l.ctid FROM reaction l WHERE l.state = 'running' AND l.lease_until < now() AND l.tries >= tries_max FOR UPDATE SKIP LOCKED));
+        SELECT l.ctid FROM reaction l WHERE l.state = 'running' AND l.lease_until < now() AND l.tries >= tries_max FOR NO KEY UPDATE SKIP LOCKED));
     RETURN QUERY
     WITH RECURSIVE busy AS (
         SELECT r.tenant_id, r.campaign_id, count(*) AS at_work FROM reaction r
@@ -495,7 +495,7 @@ BEGIN
     locked AS MATERIALIZED (
         SELECT l.place FROM chosen c CROSS JOIN LATERAL (
             SELECT r.ctid AS place FROM reaction r WHERE r.tenant_id = c.tenant_id AND r.id = c.id
-              AND (r.state = 'queued' OR r.state = 'running' AND r.lease_until < now()) FOR UPDATE SKIP LOCKED) l),
+              AND (r.state = 'queued' OR r.state = 'running' AND r.lease_until < now()) FOR NO KEY UPDATE SKIP LOCKED) l),
     taken AS (
         UPDATE reaction r SET state = 'running', instance = server, lease_until = now() + lease_seconds * interval '1 second', tries = r.tries + 1
         WHERE r.ctid = ANY (ARRAY(SELECT l.place FROM locked l)) RETURNING r.*),
@@ -635,7 +635,7 @@ $$;
 -- Retention: actions, reactions and replies that are older than `older_than`, and old counters. An action goes with up to 200 rows of
 -- those whom it concerned, so fewer of them go at once. Returns `rows_max` while there may be more.
 CREATE FUNCTION prune_reactions(older_than interval, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
+SET search_path = pg_catalog, public, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     actions_max int := greatest(rows_max / 25, 1);
     gone bigint;
@@ -644,12 +644,12 @@ DECLARE
     oldest reply;
 BEGIN
     DELETE FROM player_action a USING (
-        SELECT o.tenant_id, o.id FROM player_action o WHERE o.created_at < now() - older_than ORDER BY o.created_at LIMIT actions_max) old
+        SELECT o.tenant_id, o.id FROM player_action o WHERE o.created_at < now() - older_than LIMIT actions_max) old
     WHERE a.tenant_id = old.tenant_id AND a.id = old.id;
     GET DIAGNOSTICS gone = ROW_COUNT;
     DELETE FROM reaction r USING (
         SELECT o.tenant_id, o.id FROM reaction o WHERE o.created_at < now() - older_than AND o.state NOT IN ('queued', 'running')
-        ORDER BY o.created_at LIMIT rows_max) old
+        LIMIT rows_max) old
     WHERE r.tenant_id = old.tenant_id AND r.id = old.id;
     GET DIAGNOSTICS more = ROW_COUNT;
     DELETE FROM reaction_day WHERE day < (now() AT TIME ZONE 'UTC')::date - 7;

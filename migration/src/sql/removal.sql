@@ -56,7 +56,7 @@ DECLARE
     went bigint;
 BEGIN
     SELECT r.attempts INTO failed_before FROM campaign_removal r
-    WHERE r.tenant_id = its_tenant AND r.campaign_id = its_campaign FOR UPDATE SKIP LOCKED;
+    WHERE r.tenant_id = its_tenant AND r.campaign_id = its_campaign FOR NO KEY UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN;
     END IF;

@@ -98,7 +98,9 @@ DECLARE
     plan record;
     cols text;
 BEGIN
-    EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE tenant_id = $1 AND id = $2 FOR UPDATE', entry.table_name)
+    -- Before a row is deleted, wait for those who begin to refer to it: they count as its users.
+    EXECUTE format('SELECT to_jsonb(t) FROM %I t WHERE tenant_id = $1 AND id = $2 %s', entry.table_name,
+                   CASE entry.op WHEN 'insert' THEN 'FOR UPDATE' ELSE 'FOR NO KEY UPDATE' END)
         INTO now_row USING tenant, entry.row_id;
     -- The nil id: no turn is excepted.
     SELECT * INTO plan FROM revert_plan(entry, now_row, '00000000-0000-0000-0000-000000000000');
@@ -174,7 +176,7 @@ DECLARE
 BEGIN
     SELECT t.reverted_through, coalesce(t.revert_next, 9223372036854775807), coalesce(t.revert_conflicts, '[]') || known,
            t.revert_conflicts_total + jsonb_array_length(known)
-    INTO already, upto, conflicts, total FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR UPDATE;
+    INTO already, upto, conflicts, total FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR NO KEY UPDATE;
     gone := 0;
     taken := 0;
     is_done := false;
@@ -266,7 +268,7 @@ DECLARE
     lowest bigint;
 BEGIN
     SELECT t.reverted_through, coalesce(t.revert_next, 9223372036854775807) INTO already, upto
-    FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR UPDATE;
+    FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR NO KEY UPDATE;
     SELECT count(*), min(l.seq),
            jsonb_agg(jsonb_build_object('table', l.table_name, 'id', l.row_id, 'column', NULL, 'reason', why) ORDER BY l.n) FILTER (WHERE l.n <= 100)
     INTO many, lowest, named FROM (

@@ -12,8 +12,8 @@ CREATE TABLE tenant (
     created_at timestamptz NOT NULL DEFAULT now(),
     version bigint NOT NULL DEFAULT 1,
     updated_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, id),
-    CONSTRAINT tenant_id_key UNIQUE (tenant_id)
+    -- Not with `id`: a change of the row computes it anew, and if it were part of a key, the change would wait for all who refer to the tenant.
+    PRIMARY KEY (tenant_id)
 );
 CALL make_tenant_table('tenant', 'system');
 CREATE UNIQUE INDEX tenant_slug_key ON tenant (slug);
@@ -66,7 +66,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp 
 BEGIN
     UPDATE api_key k SET last_used_at = now()
     WHERE k.prefix = key_prefix AND (k.last_used_at IS NULL OR k.last_used_at < now() - interval '1 minute')
-      AND k.id = (SELECT l.id FROM api_key l WHERE l.prefix = key_prefix FOR UPDATE SKIP LOCKED);
+      AND k.id = (SELECT l.id FROM api_key l WHERE l.prefix = key_prefix FOR NO KEY UPDATE SKIP LOCKED);
     RETURN QUERY SELECT k.id, k.tenant_id, k.hash, k.scopes, k.expires_at, k.revoked_at,
                         t.limits, t.settings, t.version, t.origins, t.llm_api_key,
                         ARRAY(SELECT s.name FROM operator_switch s WHERE NOT s.enabled)

@@ -327,7 +327,7 @@ DECLARE
     news jsonb;
     conflicts jsonb := '[]';
 BEGIN
-    PERFORM FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR UPDATE;
+    PERFORM FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of FOR NO KEY UPDATE;
     IF is_careful THEN
         SET CONSTRAINTS ALL IMMEDIATE;
         SET CONSTRAINTS journal_close DEFERRED;
@@ -358,7 +358,7 @@ DECLARE
     its_status text;
 BEGIN
     SELECT t.awaits INTO attempt FROM turn t
-    WHERE t.tenant_id = tenant AND t.id = turn_of AND t.awaits IS NOT NULL FOR UPDATE;
+    WHERE t.tenant_id = tenant AND t.id = turn_of AND t.awaits IS NOT NULL FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
@@ -381,25 +381,51 @@ SET search_path = pg_catalog, public, pg_temp AS $$
 $$;
 
 -- Deletes turns older than the tenant's `turn_retention_days`, or `turn_age` without it, and old idempotency keys; at most `rows_max` of each.
--- A turn that is being reverted, or that awaits another attempt, stays until that is settled.
+-- Returns `rows_max` if more may be left. A turn that is being reverted, or that awaits another attempt, stays until that is settled. The ids
+-- of turns rise with time, so this looks only at the first turns of each tenant.
 CREATE FUNCTION prune_system(turn_age interval, idempotency_age interval, rows_max int) RETURNS bigint LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off AS $$
 DECLARE
-    turns bigint;
-    keys bigint;
+    its record;
+    entry record;
+    old uuid[];
+    turns bigint := 0;
+    keys bigint := 0;
+    portion bigint;
 BEGIN
-    WITH old AS (
-        SELECT t.tenant_id, t.id FROM turn t JOIN tenant n ON n.tenant_id = t.tenant_id
-        WHERE t.created_at < now() - coalesce((n.settings ->> 'turn_retention_days')::int * interval '1 day', turn_age)
-          AND t.status NOT IN ('queued', 'running') AND t.revert_as IS NULL AND t.awaits IS NULL ORDER BY t.created_at LIMIT rows_max)
-    DELETE FROM turn t USING old WHERE t.tenant_id = old.tenant_id AND t.id = old.id;
-    GET DIAGNOSTICS turns = ROW_COUNT;
-    WITH old AS (
-        SELECT i.tenant_id, i.id FROM idempotency i WHERE i.created_at < now() - idempotency_age
-        ORDER BY i.created_at LIMIT rows_max)
-    DELETE FROM idempotency i USING old WHERE i.tenant_id = old.tenant_id AND i.id = old.id;
-    GET DIAGNOSTICS keys = ROW_COUNT;
-    RETURN turns + keys;
+    FOR its IN
+        SELECT n.tenant_id, a.oldest_kept FROM tenant n
+        CROSS JOIN LATERAL (SELECT now() - coalesce((n.settings ->> 'turn_retention_days')::int * interval '1 day', turn_age) AS oldest_kept) a
+        CROSS JOIN LATERAL (SELECT t.created_at FROM turn t WHERE t.tenant_id = n.tenant_id ORDER BY t.id LIMIT 1) f
+        WHERE f.created_at < a.oldest_kept
+    LOOP
+        old := '{}';
+        FOR entry IN SELECT t.id, t.created_at, t.status IN ('queued', 'running') OR t.revert_as IS NOT NULL OR t.awaits IS NOT NULL AS stays
+                     FROM turn t WHERE t.tenant_id = its.tenant_id ORDER BY t.id LOOP
+            EXIT WHEN entry.created_at >= its.oldest_kept OR cardinality(old) >= rows_max - turns;
+            IF NOT entry.stays THEN
+                old := old || entry.id;
+            END IF;
+        END LOOP;
+        -- Once more, because a turn may have begun to be reverted.
+        DELETE FROM turn t WHERE t.tenant_id = its.tenant_id AND t.id = ANY (old)
+          AND t.status NOT IN ('queued', 'running') AND t.revert_as IS NULL AND t.awaits IS NULL;
+        turns := turns + cardinality(old);
+        EXIT WHEN turns >= rows_max;
+    END LOOP;
+    FOR its IN
+        SELECT n.tenant_id FROM tenant n CROSS JOIN LATERAL (
+            SELECT FROM idempotency o WHERE o.tenant_id = n.tenant_id AND o.created_at < now() - idempotency_age LIMIT 1) f
+    LOOP
+        DELETE FROM idempotency i USING (
+            SELECT o.id FROM idempotency o WHERE o.tenant_id = its.tenant_id AND o.created_at < now() - idempotency_age
+            ORDER BY o.created_at LIMIT rows_max - keys) gone
+        WHERE i.tenant_id = its.tenant_id AND i.id = gone.id;
+        GET DIAGNOSTICS portion = ROW_COUNT;
+        keys := keys + portion;
+        EXIT WHEN keys >= rows_max;
+    END LOOP;
+    RETURN greatest(turns, keys);
 END $$;
 
 CREATE TRIGGER b_created BEFORE INSERT ON turn FOR EACH ROW

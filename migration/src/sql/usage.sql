@@ -62,7 +62,7 @@ END $$;
 
 -- Deletes a portion of the old rows of the ledger, and returns how many.
 CREATE FUNCTION prune_usage(older_than interval, rows_max int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, public, pg_temp AS $$
+SET search_path = pg_catalog, public, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     gone bigint;
 BEGIN

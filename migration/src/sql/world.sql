@@ -304,7 +304,7 @@ $$;
 CREATE FUNCTION spend_influence(its_tenant uuid, its_owner uuid, price double precision, OUT had double precision, OUT is_spent boolean)
 LANGUAGE plpgsql AS $$
 BEGIN
-    SELECT influence_of(to_jsonb(o), now()) INTO had FROM owner o WHERE o.tenant_id = its_tenant AND o.id = its_owner FOR UPDATE;
+    SELECT influence_of(to_jsonb(o), now()) INTO had FROM owner o WHERE o.tenant_id = its_tenant AND o.id = its_owner FOR NO KEY UPDATE;
     is_spent := had >= price;
     IF is_spent THEN
         UPDATE owner o SET influence_current = had - price, influence_at = greatest(o.influence_at, now())

@@ -16,7 +16,7 @@ use edge::http::resource::scope_key;
 /// `not_found` if it no longer exists.
 pub async fn move_to(tx: &TenantTx, campaign: Uuid, character: Uuid, location: &str) -> Result<i64> {
     let row = sqlx::query(
-        "UPDATE character c SET location = $3 FROM (SELECT id, location FROM character WHERE tenant_id = $1 AND id = $2 FOR UPDATE) b \
+        "UPDATE character c SET location = $3 FROM (SELECT id, location FROM character WHERE tenant_id = $1 AND id = $2 FOR NO KEY UPDATE) b \
          WHERE c.tenant_id = $1 AND c.id = b.id RETURNING c.version, c.name, b.location AS before",
     )
     .bind(tx.tenant())

@@ -231,7 +231,7 @@ pub async fn existing(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<Vec
 /// # Errors
 /// `not_found`, `precondition_failed`.
 pub async fn hold(tx: &TenantTx, campaign: Uuid, id: Uuid, expected: &Expected) -> Result<MemoryView> {
-    sqlx::query("SELECT 1 FROM memory WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE")
+    sqlx::query("SELECT 1 FROM memory WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR NO KEY UPDATE")
         .bind(tx.tenant())
         .bind(campaign)
         .bind(id)

@@ -9,7 +9,10 @@ use entity::{
     character, npc,
     owner::{self, Aspect},
 };
-use sea_orm::{EntityTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
+use sea_orm::{
+    EntityTrait, QueryFilter, QuerySelect,
+    sea_query::{ExprTrait, LockType},
+};
 use uuid::Uuid;
 
 use crate::actors;
@@ -32,7 +35,7 @@ impl Domain {
             .filter(col("tenant_id").eq(tx.tenant()))
             .filter(col("campaign_id").eq(campaign))
             .filter(col("id").eq(owner))
-            .lock_exclusive();
+            .lock(LockType::NoKeyUpdate);
         Ok(Self { owner: select.one(tx).await?.ok_or_else(|| Error::not_found("owner"))? })
     }
 
@@ -145,7 +148,7 @@ pub async fn find_npc(tx: &TenantTx, campaign: Uuid, name: &str) -> Result<Optio
         .filter(col("tenant_id").eq(tx.tenant()))
         .filter(col("campaign_id").eq(campaign))
         .filter(named(name))
-        .lock_exclusive();
+        .lock(LockType::NoKeyUpdate);
     Ok(select.one(tx).await?)
 }
 
@@ -158,7 +161,7 @@ pub async fn find_player(tx: &TenantTx, campaign: Uuid, name: &str) -> Result<Op
         .filter(col("tenant_id").eq(tx.tenant()))
         .filter(col("campaign_id").eq(campaign))
         .filter(named(name))
-        .lock_exclusive();
+        .lock(LockType::NoKeyUpdate);
     Ok(select.one(tx).await?)
 }
 

@@ -49,7 +49,7 @@ impl Prices {
 /// `insufficient_influence`; database errors.
 pub async fn needs(tx: &TenantTx, owner: Uuid, tool: &str, price: f64) -> Result<()> {
     let row = sqlx::query(
-        "SELECT influence_of(to_jsonb(o), now()) AS had FROM owner o WHERE o.tenant_id = $1 AND o.id = $2 FOR UPDATE",
+        "SELECT influence_of(to_jsonb(o), now()) AS had FROM owner o WHERE o.tenant_id = $1 AND o.id = $2 FOR NO KEY UPDATE",
     )
     .bind(tx.tenant())
     .bind(owner)

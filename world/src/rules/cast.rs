@@ -11,7 +11,10 @@ use rules::{
     sheet::{Creature, KnownSpell},
     srd::same,
 };
-use sea_orm::{EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::ExprTrait};
+use sea_orm::{
+    EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{ExprTrait, LockType},
+};
 use serde_json::{Map, Value};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
@@ -218,14 +221,14 @@ impl Cast {
         let (characters, npcs) = (ids(false), ids(true));
         if !characters.is_empty() {
             let select = character::Entity::find().filter(place(characters)).order_by_asc(col("id"));
-            let select = if lock { select.lock_exclusive() } else { select };
+            let select = if lock { select.lock(LockType::NoKeyUpdate) } else { select };
             for row in select.all(tx).await? {
                 add(Who::Character(row.id.0), row.version, row.ai_lock, sheet::of_character(row));
             }
         }
         if !npcs.is_empty() {
             let select = npc::Entity::find().filter(place(npcs)).order_by_asc(col("id"));
-            let select = if lock { select.lock_exclusive() } else { select };
+            let select = if lock { select.lock(LockType::NoKeyUpdate) } else { select };
             for row in select.all(tx).await? {
                 add(Who::Npc(row.id.0), row.version, row.ai_lock, sheet::of_npc(row));
             }

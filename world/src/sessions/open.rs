@@ -5,7 +5,10 @@ use entity::{
     session::{self, Dice, Role},
     shapes::Extensions,
 };
-use sea_orm::{EntityTrait, QueryFilter, QuerySelect, sea_query::ExprTrait};
+use sea_orm::{
+    EntityTrait, QueryFilter, QuerySelect,
+    sea_query::{ExprTrait, LockType},
+};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -31,7 +34,7 @@ pub async fn open(limits: &Limits, place: &Place<'_>, mut input: SessionInput) -
             if input.channel.is_none() {
                 input.scene_id = input.scene_id.or(known.scene_id.map(|id| id.to_string()));
             }
-            Ok((resource::update::<Sessions>(place, known.id.0, input).await?, false))
+            Ok((resource::update::<Sessions>(place, known, input).await?, false))
         }
         None => Ok((insert(limits, place, input).await?, true)),
     }
@@ -103,7 +106,7 @@ pub async fn join(limits: &Limits, place: &Place<'_>, wish: &Wish) -> Result<ses
     }
     let model = match (known, was) {
         (Some(known), Some(was)) if same(&was, &input)? => known,
-        (Some(known), _) => resource::update::<Sessions>(place, known.id.0, input).await?,
+        (Some(known), _) => resource::update::<Sessions>(place, known, input).await?,
         (None, _) => insert(limits, place, input).await?,
     };
     if caller.is_player() && model.role != Role::Player {
@@ -144,7 +147,7 @@ async fn lock_session(place: &Place<'_>, client_id: &str) -> Result<Option<sessi
         .filter(col("tenant_id").eq(tx.tenant()))
         .filter(col("campaign_id").eq(campaign))
         .filter(col("client_id").eq(client_id))
-        .lock_exclusive();
+        .lock(LockType::NoKeyUpdate);
     Ok(found.one(tx).await?)
 }
 

@@ -94,7 +94,7 @@ pub async fn reported_world(tx: &TenantTx, session: Uuid, hold: bool) -> Result<
            coalesce(c.settings #>> '{{report_actions,table_events}}' = 'true', false) AS table_counts \
          FROM session_state st JOIN session s ON s.tenant_id = $1 AND s.id = st.session_id \
          JOIN campaign c ON c.tenant_id = $1 AND c.id = s.campaign_id WHERE st.tenant_id = $1 AND st.session_id = $2{}",
-        if hold { " FOR UPDATE OF st" } else { "" }
+        if hold { " FOR NO KEY UPDATE OF st" } else { "" }
     );
     let row = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())

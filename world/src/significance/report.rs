@@ -193,6 +193,10 @@ impl TriggeredReaction {
 pub struct Triggered {
     /// The reactions that were queued. Each entity is listed at most once.
     pub triggered: Vec<TriggeredReaction>,
+    /// Owners whom a prayer concerns but who do not answer it, because at most 20 answer one prayer. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub left_out: Vec<ReactingEntity>,
 }
 
 /// A target of an action.
@@ -335,7 +339,7 @@ pub async fn report(
         })?;
         triggered.extend(count(tx, &resolved.action).await?.triggered);
     }
-    Ok(Triggered { triggered })
+    Ok(Triggered { triggered, left_out: Vec::new() })
 }
 
 /// Looks up everything that a caller's report names, in one statement.
@@ -487,5 +491,5 @@ pub async fn count(tx: &TenantTx, action: &Action) -> Result<Triggered> {
         })
         .collect::<Result<_>>()?;
     base::metrics::ACTIONS.with_label_values(&[action.source]).inc();
-    Ok(Triggered { triggered })
+    Ok(Triggered { triggered, left_out: Vec::new() })
 }

@@ -425,15 +425,16 @@ async fn change(
     from: &[ReactionStatus],
     to: ReactionStatus,
 ) -> Result<ReactionStatus> {
-    let state: Option<String> =
-        sqlx::query("SELECT state FROM reaction WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR UPDATE")
-            .bind(tx.tenant())
-            .bind(campaign)
-            .bind(id)
-            .fetch_optional(&mut *tx.connection().await)
-            .await?
-            .map(|row| row.read("state"))
-            .transpose()?;
+    let state: Option<String> = sqlx::query(
+        "SELECT state FROM reaction WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 FOR NO KEY UPDATE",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(id)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .map(|row| row.read("state"))
+    .transpose()?;
     let status = ReactionStatus::of(&state.ok_or_else(|| Error::not_found("reaction"))?)?;
     if !from.contains(&status) {
         let from = from.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(" or ");

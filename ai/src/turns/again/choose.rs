@@ -42,7 +42,7 @@ pub async fn choose_one(app: &Ai, caller: &Caller, c: &str, turn: Uuid, key: Opt
             .ok_or_else(|| Error::not_found("turn"))?;
         let root: Uuid = row.read("root")?;
         let rows = sqlx::query(AssertSqlSafe(format!(
-            "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND (t.id = $2 OR t.parent_turn_id = $2) ORDER BY t.id FOR UPDATE",
+            "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND (t.id = $2 OR t.parent_turn_id = $2) ORDER BY t.id FOR NO KEY UPDATE",
         )))
         .bind(tx.tenant())
         .bind(root)
@@ -107,7 +107,7 @@ pub async fn correct_one(
     edge::http::write(app, caller, None, async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
         let row = sqlx::query(AssertSqlSafe(format!(
-            "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 FOR UPDATE",
+            "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 FOR NO KEY UPDATE",
         )))
         .bind(tx.tenant())
         .bind(campaign)

@@ -61,7 +61,7 @@ impl Answer {
                     EXISTS (SELECT FROM message m WHERE m.tenant_id = $1 AND m.player_id = t.player_id AND m.entity_id = t.entity_id \
                             AND m.turn_id = t.id AND m.author = 'system') AS is_unprompted \
              FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 AND ($4::uuid IS NULL OR t.player_id = $4) {}",
-            if lock == Lock::Yes { "FOR UPDATE" } else { "" }
+            if lock == Lock::Yes { "FOR NO KEY UPDATE" } else { "" }
         );
         let row = sqlx::query(AssertSqlSafe(sql))
             .bind(tx.tenant())

@@ -204,7 +204,7 @@ async fn fail_at_once(
     let tx = TenantTx::write(pool, &actor.clone().in_turn(turn, Origin::Revert)).await?;
     let mine = sqlx::query(
         "SELECT on_failure, campaign_id, kind, player_id FROM turn \
-         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status IN ('queued', 'running') AND revert_as IS NULL FOR UPDATE",
+         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status IN ('queued', 'running') AND revert_as IS NULL FOR NO KEY UPDATE",
     )
     .bind(tx.tenant())
     .bind(turn)

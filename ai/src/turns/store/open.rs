@@ -165,7 +165,7 @@ async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Resul
     let row = sqlx::query(
         "SELECT fingerprint, state, headers, body, turn_id, EXISTS (SELECT FROM turn t WHERE t.tenant_id = $1 AND t.id = i.turn_id \
              AND t.revert_as IS NOT NULL) AS is_undone_now FROM idempotency i \
-         WHERE tenant_id = $1 AND route = $2 AND key = $3 FOR UPDATE OF i",
+         WHERE tenant_id = $1 AND route = $2 AND key = $3 FOR NO KEY UPDATE OF i",
     )
     .bind(tx.tenant())
     .bind(&key.route)

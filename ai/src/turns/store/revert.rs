@@ -176,7 +176,7 @@ impl<'a> Worker<'a> {
     async fn step(&self, rows: i32) -> Result<Came> {
         let tx = TenantTx::write(self.pool, &self.actor.clone().in_turn(self.turn, Origin::Revert)).await?;
         let sql = format!(
-            "SELECT on_failure, revert_as, revert_next, revert_stuck FROM turn WHERE {MINE} FOR UPDATE SKIP LOCKED"
+            "SELECT on_failure, revert_as, revert_next, revert_stuck FROM turn WHERE {MINE} FOR NO KEY UPDATE SKIP LOCKED"
         );
         let row = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(tx.tenant())

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::{Place, READ_ONLY, Ref, Resource, campaign_id, hold, slugs::free_slug, view};
+use super::{Place, READ_ONLY, Ref, Resource, campaign_id, hold, hold_key, slugs::free_slug, view};
 use crate::{
     caller::Caller,
     http::{self, Body, Reply, bounds, etag::Expected, patch, validate},
@@ -20,6 +20,10 @@ use base::{
     search,
 };
 use db::tenancy::TenantTx;
+
+/// Columns of unique indexes. A statement that names one of them locks the row's key even if the value stays the same, and then waits
+/// for everybody who refers to the row.
+const KEYS: [&str; 4] = ["slug", "external_ref", "channel", "client_id"];
 
 /// POST of a new row.
 ///
@@ -129,7 +133,11 @@ pub async fn change<R: Resource>(
 ) -> Result<Reply> {
     R::check_sent(&changes)?;
     http::write(app, caller, None, async |tx| {
-        let current = hold::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
+        let (c, x) = (c.map(Ref::parse), Ref::parse(x));
+        let current = match KEYS.iter().any(|name| changes.get(*name).is_some()) {
+            true => hold_key::<R>(tx, caller, c.as_ref(), &x).await?,
+            false => hold::<R>(tx, caller, c.as_ref(), &x).await?,
+        };
         let stamp = R::stamp(&current);
         let (id, version) = (stamp.id, stamp.version);
         expected.check(version)?;
@@ -141,6 +149,7 @@ pub async fn change<R: Resource>(
             app.check_tools(&changes["available_tools"], &shown["available_tools"])?;
         }
         let bytes_before = bounds::size(&shown);
+        let keys = keys_of(&shown);
         let derived = R::derived(&shown, &changes);
         let mut document = patch::apply(shown, changes.clone(), &read_only)?;
         if let Value::Object(members) = &mut document {
@@ -150,7 +159,7 @@ pub async fn change<R: Resource>(
         let input: R::Input = bounds::typed(document)?;
         validate::check(&input)?;
         let place = Place { tx, campaign, caller };
-        let model = update::<R>(&place, id, input).await?;
+        let model = write_over::<R>(&place, id, &keys, input).await?;
         R::changed(&place, before, &model).await?;
         let version = R::stamp(&model).version;
         Ok(Reply::ok(&R::whole(&place, model).await?)?.versioned(version))
@@ -158,12 +167,31 @@ pub async fn change<R: Resource>(
     .await
 }
 
-/// Writes a valid input over a row that the transaction has locked.
+/// Writes a valid input over a row that the transaction has locked, and that is now `present`.
 ///
 /// # Errors
 /// `slug_taken`; `validation_failed` for references.
-pub async fn update<R: Resource>(place: &Place<'_>, id: Uuid, input: R::Input) -> Result<R::Model> {
-    let columns = R::columns(place, input).await?;
+pub async fn update<R: Resource>(place: &Place<'_>, present: R::Model, input: R::Input) -> Result<R::Model> {
+    let id = R::stamp(&present).id;
+    let shown = serde_json::to_value(R::View::from(present)).map_err(Error::internal)?;
+    write_over::<R>(place, id, &keys_of(&shown), input).await
+}
+
+/// The values that a row has in the columns of unique indexes.
+fn keys_of(shown: &Value) -> Map<String, Value> {
+    let value = |name: &&str| Some(((*name).to_owned(), shown.get(*name)?.clone()));
+    KEYS.iter().filter_map(value).collect()
+}
+
+/// Writes an input over a row, without the keys that stay the same.
+async fn write_over<R: Resource>(
+    place: &Place<'_>,
+    id: Uuid,
+    keys: &Map<String, Value>,
+    input: R::Input,
+) -> Result<R::Model> {
+    let mut columns = R::columns(place, input).await?;
+    columns.retain(|name, value| keys.get(name) != Some(value));
     write_columns::<R>(place, id, columns).await
 }
 
@@ -224,7 +252,7 @@ pub async fn remove<R: Resource>(
 ) -> Result<Reply> {
     let stopped = std::sync::Mutex::new(Vec::new());
     let reply = http::write(app, caller, None, async |tx| {
-        let current = hold::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
+        let current = hold_key::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
         let stamp = R::stamp(&current);
         expected.check(stamp.version)?;
         R::may_delete(tx, &current).await?;

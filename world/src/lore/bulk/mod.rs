@@ -12,7 +12,10 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use entity::lore as table;
 use garde::Validate;
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use sea_orm::{
+    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, LockType},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -214,7 +217,7 @@ async fn select(tx: &TenantTx, caller: &Caller, campaign: Uuid, input: &BulkInpu
         .columns([table::Column::Id, table::Column::Slug, table::Column::Version])
         .order_by_asc(table::Column::Id)
         .limit(ENTRIES_MAX as u64 + 1);
-    let select = if input.dry_run { select } else { select.lock_exclusive() };
+    let select = if input.dry_run { select } else { select.lock(LockType::NoKeyUpdate) };
     let found: Vec<(Uuid, String, i64)> = select.into_tuple().all(tx).await?;
     if found.len() > ENTRIES_MAX {
         return Err(Error::invalid(
