@@ -19,7 +19,7 @@ export class FoundryBridge {
     /**
      * @param {object} settings `url` of the bridge, `connect`: the members of the first frame, and what the table does:
      *   `rollDice(formula, flavor)` → `{total, dice:[{faces, value}]}`, `combatState()` → the fight as it is,
-     *   `onChat(message)`, `onDeleted(id)`, `onWorldState(state)`, `onConnected(data)`, `onClosed(code, reason)`, `onError(error)`.
+     *   `onChat(message)`, `onChanged(message)`, `onDeleted(id)`, `onWorldState(state)`, `onConnected(data)`, `onClosed(code, reason)`, `onError(error)`.
      */
     constructor(settings) {
         this.settings = settings;
@@ -81,6 +81,8 @@ export class FoundryBridge {
                 return this.#put({ type: 'combat_state', request_id, data: { combat_state: await table.combatState() } });
             case 'chat_response':
                 return table.onChat?.(data.message);
+            case 'message_changed':
+                return table.onChanged?.(data.message);
             case 'message_deleted':
                 return table.onDeleted?.(data.id);
             case 'world_state':
@@ -147,6 +149,7 @@ export function inFoundry({ game, Roll, ChatMessage, Hooks }, url, token) {
             content: message.content, speaker: { alias: message.speaker.alias ?? message.speaker.name },
             flags: { tavernkeep: { own: true, id: message.id } },
         }),
+        onChanged: ({ id, content }) => game.messages.find((m) => m.flags?.tavernkeep?.id === id)?.update({ content }),
         onDeleted: (id) => game.messages.find((m) => m.flags?.tavernkeep?.id === id)?.delete(),
     });
     Hooks.on('createChatMessage', (message) => {
@@ -173,6 +176,7 @@ async function main([url]) {
         combatState: () => ({ ...combatState(), round: ++round }),
         rollDice: async (formula) => rollPlainly(formula),
         onChat: ({ speaker, content }) => say('chat', { speaker: speaker.name, content }),
+        onChanged: ({ id, content }) => say('changed', { id, content }),
         onDeleted: (id) => say('deleted', { id }),
         onClosed: (code, reason) => say('closed', { code, reason }),
         onError: (error) => say('error', error),

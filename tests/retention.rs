@@ -6,7 +6,7 @@ use serde_json::json;
 use sqlx::{AssertSqlSafe, Executor, PgConnection, Row};
 use tavernkeep::ops::maintenance;
 
-use crate::support::Server;
+use crate::support::{Server, reads};
 
 /// The tables in which a word stands.
 async fn tables_with(db: &mut PgConnection, word: &str) -> Vec<String> {
@@ -210,12 +210,4 @@ async fn pruning_does_not_read_what_stays() {
         let old: i64 = sqlx::query_scalar(old).fetch_one(&mut db).await.unwrap();
         assert_eq!(old, 0, "{table}");
     }
-}
-
-/// How often a table was read from its beginning to its end, and how many of its rows were read by indexes.
-async fn reads(db: &mut PgConnection, table: &str) -> (i64, i64) {
-    db.execute("SELECT pg_stat_force_next_flush()").await.unwrap();
-    let counts = "SELECT seq_scan, coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = $1";
-    let row = sqlx::query(counts).bind(table).fetch_one(db).await.unwrap();
-    (row.get(0), row.get(1))
 }

@@ -74,7 +74,7 @@ impl Player<'_> {
             }
             let mut frame = self.socket.next().await;
             // What an AI says in a turn is sent to everyone, whenever the journal is read.
-            while kind != "chat_response" && frame["data"]["message"]["turn_id"].is_string() {
+            while frame["type"] != kind && frame["data"]["message"]["turn_id"].is_string() {
                 frame = self.socket.next().await;
             }
             assert!(frame.as_object_mut().unwrap().remove("timestamp").is_some());
@@ -94,6 +94,12 @@ impl Player<'_> {
         let tenant = self.tenant;
         match deed {
             "" | "turn" => self.play(&block.lines).await,
+            "correct" => {
+                let said = json!({ "player_id": "player_alice", "action": "Hello!" });
+                let turn = tenant.post(&format!("{campaign}/npcs/innkeeper_bob/turns"), said).await.expect(200).id();
+                tenant.patch(&format!("{campaign}/turns/{turn}"), body).await.expect(200);
+                self.play(&block.lines).await;
+            }
             "delete" => {
                 tenant.delete(&format!("{campaign}/messages/{}", self.message)).await.expect(204);
                 self.play(&block.lines).await;
@@ -147,6 +153,7 @@ async fn the_examples_of_the_document_are_true() {
         "combat_state_refresh",
         "chat_response",
         "turn_event",
+        "message_changed",
         "message_deleted",
         "world_state",
     ] {

@@ -167,3 +167,50 @@ async fn a_session_that_was_changed_is_connected_to_again() {
     let (_, last) = Socket::connect(&server.url, &tenant.credential, json!({})).await;
     assert_eq!(last["role"], "gm");
 }
+
+/// Words that change later are told to everybody who may read them, the frontend that reported them too: it did not change them.
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_words_reach_those_who_may_read_them() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let token = tenant.token(json!({ "campaign": "port-town", "player_id": "player_mallory" })).await;
+    let (mut vtt, _) = Socket::connect(&server.url, &tenant.credential, json!({ "client_id": "vtt" })).await;
+    let (mut chat, _) = Socket::connect(&server.url, &tenant.credential, json!({ "client_id": "chat" })).await;
+    let (mut mallory, _) = Socket::connect(&server.url, &token.credential, json!({ "client_id": "mallory" })).await;
+    server.model.set_script(Script::always(Reply::text("What'll it be?")));
+    let turn = world.bob("player_alice", "Hello!").await.expect(200).id();
+    let told = mallory.next_of("chat_response").await["data"]["message"].clone();
+    // An answer that is corrected.
+    world.patch(&format!("/turns/{turn}"), json!({ "narrative": "What'll you have?" })).await.expect(200);
+    let mut changed = told.clone();
+    changed["content"] = json!("What'll you have?");
+    for socket in [&mut vtt, &mut chat, &mut mallory] {
+        assert_eq!(socket.next_of("message_changed").await["data"]["message"], changed, "all else is as it was");
+    }
+    // Words that are erased, also in what a frontend reported, and in a whisper.
+    let report = json!({ "content": "Mallory, come!", "speaker": { "name": "Maya" } });
+    vtt.send(json!({ "type": "chat_message", "request_id": "a", "data": report })).await;
+    let own = vtt.next_of("ack").await["data"]["results"][0]["message_id"].as_str().unwrap().to_owned();
+    world.post("/messages", json!({ "content": "Mallory is late.", "whisper_to": ["gm"] })).await.expect(201);
+    world.post("/messages", json!({ "content": "Who comes?" })).await.expect(201);
+    let token = tenant.token(json!({ "campaign": "port-town", "player_id": "player_alice" })).await;
+    let (mut alice, _) = Socket::connect(&server.url, &token.credential, json!({ "client_id": "alice" })).await;
+    world.delete("/characters/player_mallory?erase=true").await.expect(204);
+    for socket in [&mut vtt, &mut chat, &mut alice] {
+        let message = socket.next_of("message_changed").await["data"]["message"].clone();
+        assert_eq!((&message["id"], &message["content"]), (&json!(own), &json!("[erased], come!")));
+    }
+    for socket in [&mut vtt, &mut chat] {
+        let message = socket.next_of("message_changed").await["data"]["message"].clone();
+        assert_eq!(message["content"], "[erased] is late.");
+    }
+    world.post("/messages", json!({ "content": "The end." })).await.expect(201);
+    loop {
+        let frame = alice.next().await;
+        assert_ne!(frame["type"], "message_changed", "a whisper to the game master, or a message that is as it was");
+        if frame["data"]["message"]["content"] == "The end." {
+            break;
+        }
+    }
+}

@@ -34,6 +34,35 @@ async fn what_others_say_appears_and_what_is_taken_back_goes() {
     assert!(browser.text("#said").await.contains("It creaks."));
 }
 
+/// A corrected answer takes the place of what was read before. So does a message in which words were erased.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_corrected_changes_at_open_tables() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    server.model.set_script(Script::always(Reply::text("Who are yuo?")));
+    let turn = world.bob(ALICE, "I greet Bob.").await.expect(200).id();
+    says(&world, json!({ "content": "Mallory looks up.", "speaker": { "name": "Maya" } })).await;
+    says(&world, json!({ "content": "Mallory is a spy.", "whisper_to": ["gm"] })).await;
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    browser.sees("#said", "Who are yuo?").await;
+    world.patch(&format!("/turns/{turn}"), json!({ "narrative": "Who are <b>you</b>?" })).await.expect(200);
+    browser.sees("#said", "Who are <b>you</b>?").await;
+    world.delete("/characters/player_mallory?erase=true").await.expect(204);
+    browser.sees("#said", "[erased] looks up.").await;
+    let said = browser.text("#said").await;
+    assert!(!said.contains("yuo") && !said.contains("Mallory") && !said.contains("spy"), "{said}");
+    let (answer, looks) = (said.find("Who are").unwrap(), said.find("looks up").unwrap());
+    assert!(answer < looks, "each stays at its place: {said}");
+    // The buttons of the answer stay, and what comes later comes after it, once.
+    assert!(browser.html().await.contains(&format!("/play/port-town/turns/{turn}/again")));
+    says(&world, json!({ "content": "Silence." })).await;
+    browser.sees("#said", "Silence.").await;
+    let said = browser.text("#said").await;
+    assert!(said.find("looks up").unwrap() < said.find("Silence.").unwrap(), "{said}");
+    assert_eq!((said.matches("Who are").count(), said.matches("looks up").count()), (1, 1), "{said}");
+}
+
 /// What an NPC says by itself comes to the table, and is then part of what was said.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_come_to_the_table() {

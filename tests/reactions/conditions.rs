@@ -1,10 +1,13 @@
 //! Replies wait until their players can hear them, and prayers.
 
+use std::collections::HashSet;
+
 use rehearsal::{Reply, Script};
 use serde_json::json;
+use sqlx::{AssertSqlSafe, Executor};
 
 use super::{act, asked, ended, reactions, replies, script, settings, threshold, to, town, triggered};
-use crate::support::{Server, World, sse::Events, until};
+use crate::support::{Server, World, close_others, reads, sse::Events, until};
 
 async fn spoken_to<'a>(server: &Server, world: World<'a>) -> World<'a> {
     let world = town(world).await;
@@ -193,6 +196,60 @@ async fn a_stream_hears_replies() {
     let mut hers = Events::of(request.send().await.unwrap());
     world.post("/messages", json!({ "content": "Hear ye." })).await.expect(201);
     assert_eq!(hers.next().await.unwrap().name, "change");
+}
+
+/// However many replies wait, a change costs a stream only what the change is about.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_do_not_read_again_what_waits() {
+    const MANY: usize = 1000;
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = spoken_to(&server, tenant.world().await).await;
+    act(&world, "talk", json!({})).await.expect(202);
+    ended(&world, "done", 1).await;
+    let mut db = server.owner().await;
+    let copies = |count: usize, changes: &str| {
+        AssertSqlSafe(format!(
+            "INSERT INTO reply SELECT (jsonb_populate_record(NULL::reply, to_jsonb(r) || jsonb_build_object('id', uuid7()) || '{changes}')).* \
+             FROM (SELECT * FROM reply LIMIT 1) r, generate_series(1, {count})"
+        ))
+    };
+    db.execute(copies(MANY - 1, "{}")).await.unwrap();
+    db.execute("ANALYZE").await.unwrap();
+    let alice = tenant.token(json!({ "campaign": world.slug, "player_id": "player_alice", "scopes": ["play"] })).await;
+    let request = alice.request(reqwest::Method::GET, &world.path("/players/player_alice/replies/events"));
+    let mut hers = Events::of(request.send().await.unwrap());
+    let request = tenant.request(reqwest::Method::GET, &world.path("/events"));
+    let mut masters = Events::of(request.send().await.unwrap());
+    for stream in [&mut hers, &mut masters] {
+        let mut heard = HashSet::new();
+        while heard.len() < MANY {
+            let event = stream.next().await.unwrap();
+            assert_eq!(event.name, "reply");
+            assert!(heard.insert(event.data["reply"]["id"].to_string()), "each is told once");
+        }
+    }
+    close_others(&mut db).await;
+    let (_, before) = reads(&mut db, "reply").await;
+    for n in 0..30 {
+        world.post("/messages", json!({ "content": format!("Message {n}.") })).await.expect(201);
+        assert_eq!(masters.next().await.unwrap().data["after"]["content"], format!("Message {n}."));
+    }
+    // What is new comes: a reply, and one that was made for another location, when its player has come there.
+    db.execute(copies(1, r#"{"narrative": "Late."}"#)).await.unwrap();
+    assert_eq!(hers.next().await.unwrap().data["reply"]["narrative"], "Late.");
+    while masters.next().await.unwrap().data["reply"]["narrative"] != "Late." {}
+    close_others(&mut db).await;
+    let (_, after) = reads(&mut db, "reply").await;
+    assert!(after - before < 300, "{} rows of replies were read", after - before);
+
+    // Nobody who would drop it reads for Mallory.
+    let mallory = world.get("/characters/player_mallory").await.expect(200).id();
+    let to_mallory = json!({ "player_id": mallory, "narrative": "Ahoy.", "location_key": "harbour" });
+    db.execute(copies(1, &to_mallory.to_string())).await.unwrap();
+    while masters.next().await.unwrap().data["after"]["narrative"] != "Ahoy." {}
+    world.patch("/characters/player_mallory", json!({ "location": "harbour" })).await.expect(200);
+    while masters.next().await.unwrap().data["reply"]["narrative"] != "Ahoy." {}
 }
 
 /// All owners of the player's location, race and profession answer; one that fails does not silence the others.

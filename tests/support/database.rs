@@ -158,3 +158,24 @@ async fn drop_leftovers(db: &mut PgConnection) {
         }
     }
 }
+
+/// How often a table was read from its beginning to its end, and how many of its rows were read by indexes, by connections that are
+/// closed and by this one. PostgreSQL counts what the others did when they close ([`close_others`]).
+pub async fn reads(db: &mut PgConnection, table: &str) -> (i64, i64) {
+    db.execute("SELECT pg_stat_force_next_flush()").await.unwrap();
+    let counts = "SELECT seq_scan, coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = $1";
+    let row = sqlx::query(counts).bind(table).fetch_one(db).await.unwrap();
+    (row.get(0), row.get(1))
+}
+
+/// Closes all other connections to a database. Its server opens new ones.
+pub async fn close_others(db: &mut PgConnection) {
+    let others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
+    let closed = format!("SELECT pid FROM (SELECT pid, pg_terminate_backend(pid) {others}) AS closed");
+    let closed: Vec<i32> = sqlx::query_scalar(AssertSqlSafe(closed)).fetch_all(&mut *db).await.unwrap();
+    let alive = "SELECT count(*) FROM pg_stat_activity WHERE pid = ANY ($1)";
+    until("connections to close", async || {
+        sqlx::query_scalar::<_, i64>(alive).bind(&closed).fetch_one(&mut *db).await.unwrap() == 0
+    })
+    .await;
+}

@@ -37,7 +37,7 @@ use tavernkeep::{app::App, config::Config, database::connect_waiting, ops::maint
 use uuid::Uuid;
 
 pub use child::{Child, Prepared, SWEEPS, operator, program};
-pub use database::{DEMO_KEY, DEMO_PASSWORD, Database};
+pub use database::{DEMO_KEY, DEMO_PASSWORD, Database, close_others, reads};
 pub use routes::{Rows, counts};
 pub use wire::Wire;
 pub use world::World;

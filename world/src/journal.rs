@@ -207,8 +207,11 @@ pub async fn head(tx: &TenantTx, campaign: Uuid) -> Result<(i64, i64)> {
     row.map_or(Ok((0, 0)), |row| Ok((row.read("seq")?, row.read("pruned_seq")?)))
 }
 
-/// What a stream of a campaign's changes sends beside them: asked at the beginning and after each change.
-pub type Beside = Box<dyn FnMut(Uuid) -> LocalBoxFuture<'static, Result<Bytes>>>;
+/// What a stream of a campaign's changes sends beside them: asked at the beginning and after each change, until there is nothing.
+pub trait Beside {
+    /// The next events.
+    fn next(&mut self, campaign: Uuid) -> LocalBoxFuture<'_, Result<Bytes>>;
+}
 
 /// Follows a campaign: sends the changes after `after`, or from now on, as server-sent events whose ids are the changes'
 /// numbers. The stream ends after [`FOLLOWED_FOR`], when the credential is revoked, or when the server stops. The client
@@ -221,7 +224,7 @@ pub async fn follow(
     caller: Caller,
     c: &str,
     after: Option<i64>,
-    beside: Option<Beside>,
+    beside: Option<Box<dyn Beside>>,
 ) -> Result<HttpResponse> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(c)).await?;
@@ -258,7 +261,7 @@ struct Follower {
     after: i64,
     end: watch::Receiver<i64>,
     until: Instant,
-    beside: Option<Beside>,
+    beside: Option<Box<dyn Beside>>,
 }
 
 impl Follower {
@@ -301,7 +304,7 @@ impl Follower {
                 return Ok(None);
             }
             if let Some(beside) = &mut self.beside {
-                let told = beside(self.campaign).await?;
+                let told = beside.next(self.campaign).await?;
                 if !told.is_empty() {
                     return Ok(Some(told));
                 }

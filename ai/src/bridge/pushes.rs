@@ -1,6 +1,7 @@
 //! Sends a campaign's messages to its frontends. They are read from the journal, so that none is missed, whichever server or client
-//! wrote it. Reverted messages are deleted at the frontends too. A frontend does not receive its own messages. A connection is
-//! closed when its session or campaign is deleted, and when its session no longer is what `connected` said.
+//! wrote it. Reverted messages are deleted at the frontends too, and corrected ones change. A frontend does not receive its own
+//! messages, but it is told when they change, because no frontend can change one. A connection is closed when its session or campaign
+//! is deleted, and when its session no longer is what `connected` said.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -166,13 +167,17 @@ fn close(connection: &Connection, row: &PgRow) -> Result<()> {
     Ok(())
 }
 
-/// Reads new and deleted messages, each with who may read it; deleted and changed sessions; and whether the campaign was deleted.
+/// Reads new, changed and deleted messages, each with who may read it; deleted and changed sessions; and whether the campaign was deleted.
 /// One statement.
 async fn read(app: &Ai, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>) -> Result<Vec<PgRow>> {
     let field = |name: &str| match name {
         "whisper_to" => "n.message -> 'whisper_to'".to_owned(),
         name => format!("(n.message ->> '{name}')"),
     };
+    // An erasure leaves the former words out of its own entries.
+    let is_changed =
+        SHOWN.iter().map(|name| format!("before -> '{name}' IS DISTINCT FROM after -> '{name}'")).collect::<Vec<_>>();
+    let is_changed = is_changed.join(" OR ");
     let player = Reader { role: Role::Player, player: None };
     let (gm, anyone, own) = (Reader::GM.sees(field, "NULL"), player.sees(field, "NULL"), player.sees(field, "p"));
     let sql = format!(
@@ -183,7 +188,7 @@ async fn read(app: &Ai, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>
                  WHERE s.tenant_id = $1 AND s.id = n.row_id) END AS session \
          FROM (SELECT seq, table_name, row_id, op, CASE op WHEN 'delete' THEN before ELSE after END AS message FROM journal \
                WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND seq <= $4 \
-                 AND (table_name = 'message' AND op IN ('insert', 'delete') OR table_name = 'session' AND op <> 'insert' \
+                 AND (table_name = 'message' AND (op <> 'update' OR redacted_at IS NOT NULL OR {is_changed}) OR table_name = 'session' AND op <> 'insert' \
                    OR table_name = 'reply' AND op = 'insert' \
                    OR table_name = 'character' AND op = 'update' AND before ->> 'location' IS DISTINCT FROM after ->> 'location' \
                    OR table_name = 'campaign' AND op = 'delete')) n \
@@ -202,7 +207,7 @@ async fn read(app: &Ai, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>
     Ok(rows)
 }
 
-/// Whether to send a message to a connection: if it may read the message and did not say or roll it itself.
+/// Whether to send a message to a connection: if it may read the message, and did not say or roll it itself. It is told of each change.
 fn is_for(connection: &Connection, row: &PgRow) -> Result<bool> {
     let reader = connection.reader();
     let players: Vec<Uuid> = row.read("players")?;
@@ -211,7 +216,7 @@ fn is_for(connection: &Connection, row: &PgRow) -> Result<bool> {
         Role::Gm | Role::Assistant => row.read::<bool>("gm")?,
         Role::Player => row.read::<bool>("anyone")?,
     };
-    Ok((own || sees) && !is_from(connection, &row.read("message")?))
+    Ok((own || sees) && (row.read::<&str>("op")? == "update" || !is_from(connection, &row.read("message")?)))
 }
 
 /// Whether the connection's frontend reported the message, or rolled the AI's dice for it.
@@ -227,10 +232,12 @@ fn is_of_ai(message: &Value) -> bool {
 
 fn frame(row: &PgRow) -> Result<Frame> {
     let message: Value = row.read("message")?;
-    if row.read::<&str>("op")? == "delete" {
-        return Ok(Frame::new("message_deleted", None, &json!({ "id": message.get("id") })));
-    }
-    let kind = if is_of_ai(&message) { "chat_response" } else { "chat_message" };
+    let kind = match row.read::<&str>("op")? {
+        "delete" => return Ok(Frame::new("message_deleted", None, &json!({ "id": message.get("id") }))),
+        "update" => "message_changed",
+        _ if is_of_ai(&message) => "chat_response",
+        _ => "chat_message",
+    };
     let shown = SHOWN.iter().filter_map(|name| {
         let mut value = message.get(*name)?.clone();
         in_utc(name, &mut value);

@@ -1,17 +1,15 @@
 //! `GET …/events`: the changes of a campaign, and what NPCs and owners say by themselves to the stream's reader.
 
-use std::{cell::RefCell, collections::HashSet, rc::Rc};
-
 use actix_web::{
     HttpRequest, HttpResponse,
-    web::{self, BytesMut},
+    web::{self, Bytes, BytesMut},
 };
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::LocalBoxFuture};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use super::replies::{self, ReplyAnnounced};
+use super::{news::News, replies::ReplyAnnounced};
 use crate::state::Ai;
 use base::error::{Code, Error, Problem, Result};
 use edge::{
@@ -63,35 +61,34 @@ pub async fn follow_changes(
     if after.is_some_and(|after| after < 0) {
         return Err(paging::bad("after", "must be 0 or more"));
     }
-    let replies = replies_beside(app, caller.clone());
-    journal::follow(edge, caller, &path, after, replies).await
+    journal::follow(edge, caller.clone(), &path, after, Heard::by(app, caller)).await
 }
 
-/// The replies that the reader of a stream hears, each once. None if it hears none.
-fn replies_beside(app: web::Data<Ai>, caller: Caller) -> Option<Beside> {
-    if caller.player.is_none() && !caller.scopes.has(Scope::Gm) {
-        return None;
+/// The replies that the reader of a stream hears.
+struct Heard {
+    app: web::Data<Ai>,
+    caller: Caller,
+    news: Option<News>,
+}
+
+impl Heard {
+    /// None if the reader hears no replies.
+    fn by(app: web::Data<Ai>, caller: Caller) -> Option<Box<dyn Beside>> {
+        let hears = caller.player.is_some() || caller.scopes.has(Scope::Gm);
+        hears.then(|| Box::new(Self { app, caller, news: None }) as Box<dyn Beside>)
     }
-    let sent = Rc::new(RefCell::new(HashSet::<Uuid>::new()));
-    Some(Box::new(move |campaign| {
-        let (app, caller, sent) = (app.clone(), caller.clone(), sent.clone());
-        async move {
-            let heard = match caller.player {
-                Some(player) => replies::audible(&app, &caller, campaign, player).await?,
-                None => replies::audible_to_anybody(&app, &caller, campaign).await?,
-            };
-            // After the replies were read: a credential that is valid now was valid when they were committed.
-            if !app.keys.is_live(&caller).await? {
-                return Err(Error::new(Code::Unauthenticated, "The credential was revoked."));
-            }
+}
+
+impl Beside for Heard {
+    fn next(&mut self, campaign: Uuid) -> LocalBoxFuture<'_, Result<Bytes>> {
+        let news = self.news.get_or_insert_with(|| News::of(campaign, self.caller.player));
+        async {
             let mut out = BytesMut::new();
-            for reply in heard {
-                if sent.borrow_mut().insert(reply.id) {
-                    sse::event(&mut out, "reply", None, &ReplyAnnounced { reply })?;
-                }
+            for reply in news.next(&self.app, &self.caller).await? {
+                sse::event(&mut out, "reply", None, &ReplyAnnounced { reply })?;
             }
             Ok(out.freeze())
         }
         .boxed_local()
-    }))
+    }
 }

@@ -10,6 +10,7 @@
 
 pub mod feed;
 pub mod http;
+mod news;
 pub mod pray;
 pub mod replies;
 mod run;

@@ -18,6 +18,7 @@ use db::tenancy::{self, Origin, TenantTx};
 use edge::{
     caller::{Caller, Scope},
     http::{
+        budget,
         paging::{Items, Page},
         resource::scope_key,
     },
@@ -105,7 +106,7 @@ pub struct ReplyConditions {
 }
 
 /// A reply that waits, and whether its turn is undone if it cannot be delivered.
-struct Waiting {
+pub(super) struct Waiting {
     view: ReplyView,
     campaign: Uuid,
     reverts: bool,
@@ -155,18 +156,6 @@ impl Waiting {
     }
 }
 
-/// The replies that a player can hear now, oldest first. Those that it cannot hear any more are dropped.
-///
-/// # Errors
-/// Database errors.
-pub async fn audible(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
-    let (heard, unheard) = pending(app, caller, campaign, Some(player)).await?;
-    for waiting in unheard {
-        drop_it(app, caller, &waiting).await?;
-    }
-    Ok(heard)
-}
-
 /// A page of a player's replies with a status. Of those that wait, only those that the player can hear now; the others are dropped.
 ///
 /// # Errors
@@ -209,57 +198,80 @@ pub async fn page(
     Ok(Items { items: shown, next_cursor })
 }
 
-/// The replies that a player can hear now, oldest first. Nothing is dropped.
+/// Which of a campaign's waiting replies to read.
+pub(super) enum Of {
+    Campaign,
+    Player(Uuid),
+    /// At most a hundred.
+    These(Vec<Uuid>),
+}
+
+impl Of {
+    /// The condition with its ids as `$3`, and how many rows to read. A few ids have no limit: it would make PostgreSQL search for them in
+    /// all that waits, because that is in order.
+    fn sql(&self) -> (&'static str, &[Uuid], Option<i64>) {
+        let most = i64::try_from(ROWS_MAX).ok();
+        match self {
+            Self::Campaign => ("$3::uuid[] IS NOT NULL", &[], most),
+            Self::Player(player) => ("r.player_id = ($3::uuid[])[1]", std::slice::from_ref(player), most),
+            Self::These(ids) => ("r.id = ANY ($3)", ids, None),
+        }
+    }
+}
+
+/// Waiting replies, oldest first: at most a hundred, and at most a page of bytes.
+pub(super) struct WaitingPage {
+    /// Those that their players can hear now.
+    pub heard: Vec<ReplyView>,
+    /// Those that they cannot hear.
+    pub unheard: Vec<Waiting>,
+    /// The id of the last one, if there may be more.
+    pub next: Option<Uuid>,
+}
+
+/// The waiting replies after the one with this id. One statement.
+///
+/// # Errors
+/// Database errors.
+pub(super) async fn waiting(
+    app: &Ai,
+    caller: &Caller,
+    campaign: Uuid,
+    (of, after): (&Of, Uuid),
+) -> Result<WaitingPage> {
+    let (which, ids, most) = of.sql();
+    let limit = most.map(|most| format!("LIMIT {most}")).unwrap_or_default();
+    let sql = format!(
+        "{SELECT} AND r.campaign_id = $2 AND {which} AND r.state = 'pending' AND r.id > $4 ORDER BY r.id {limit}"
+    );
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["narrative"])))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(ids)
+        .bind(after)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    drop(tx);
+    let may_be_more = rows.len() == ROWS_MAX || budget::is_cut(&rows);
+    let next = rows.last().filter(|_| may_be_more).map(|last| last.read("id")).transpose()?;
+    let mut page = WaitingPage { heard: Vec::new(), unheard: Vec::new(), next };
+    for (waiting, location) in stored::each(&rows, Waiting::of) {
+        if waiting.is_heard(location.as_deref()) {
+            page.heard.push(waiting.view);
+        } else {
+            page.unheard.push(waiting);
+        }
+    }
+    Ok(page)
+}
+
+/// The first replies that a player can hear now, oldest first: at most a hundred. Nothing is dropped.
 ///
 /// # Errors
 /// Database errors.
 pub async fn peek(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
-    pending(app, caller, campaign, Some(player)).await.map(|(heard, _)| heard)
-}
-
-/// The replies of a campaign that their players can hear now, oldest first. Nothing is dropped.
-///
-/// # Errors
-/// Database errors.
-pub async fn audible_to_anybody(app: &Ai, caller: &Caller, campaign: Uuid) -> Result<Vec<ReplyView>> {
-    pending(app, caller, campaign, None).await.map(|(heard, _)| heard)
-}
-
-/// The pending replies of a player, or of all: those that can be heard now, and the others. One statement for each hundred.
-async fn pending(
-    app: &Ai,
-    caller: &Caller,
-    campaign: Uuid,
-    player: Option<Uuid>,
-) -> Result<(Vec<ReplyView>, Vec<Waiting>)> {
-    let (mut heard, mut unheard) = (Vec::new(), Vec::new());
-    let mut after = Uuid::nil();
-    let sql = format!(
-        "{SELECT} AND r.campaign_id = $2 AND ($3::uuid IS NULL OR r.player_id = $3) AND r.state = 'pending' AND r.id > $4 \
-         ORDER BY r.id LIMIT $5"
-    );
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    loop {
-        let rows = sqlx::query(sqlx::AssertSqlSafe(sql.clone()))
-            .bind(tx.tenant())
-            .bind(campaign)
-            .bind(player)
-            .bind(after)
-            .bind(i64::try_from(ROWS_MAX).unwrap_or(100))
-            .fetch_all(&mut *tx.connection().await)
-            .await?;
-        for (waiting, location) in stored::each(&rows, Waiting::of) {
-            if waiting.is_heard(location.as_deref()) {
-                heard.push(waiting.view);
-            } else {
-                unheard.push(waiting);
-            }
-        }
-        match rows.last() {
-            Some(last) if rows.len() == ROWS_MAX => after = last.read("id")?,
-            _ => return Ok((heard, unheard)),
-        }
-    }
+    waiting(app, caller, campaign, (&Of::Player(player), Uuid::nil())).await.map(|page| page.heard)
 }
 
 /// One reply, if its player can hear it now.
@@ -293,13 +305,22 @@ async fn find(
     row.as_ref().map(Waiting::of).transpose()
 }
 
-/// Delivers all replies that a player can hear now: they become messages of the history.
+/// Delivers all replies that a player can hear now: they become messages of the history. Drops the others.
 ///
 /// # Errors
 /// Database errors.
 pub async fn deliver_all(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<()> {
-    for reply in audible(app, caller, campaign, player).await? {
-        deliver(app, caller, &reply).await?;
+    let of = Of::Player(player);
+    let mut after = Some(Uuid::nil());
+    while let Some(last) = after {
+        let page = waiting(app, caller, campaign, (&of, last)).await?;
+        for reply in &page.heard {
+            deliver(app, caller, reply).await?;
+        }
+        for reply in &page.unheard {
+            drop_it(app, caller, reply).await?;
+        }
+        after = page.next;
     }
     Ok(())
 }
@@ -345,7 +366,7 @@ fn gone() -> Error {
 }
 
 /// Drops a reply that can no longer be heard, and undoes its turn if the campaign says so.
-async fn drop_it(app: &Ai, caller: &Caller, waiting: &Waiting) -> Result<()> {
+pub(super) async fn drop_it(app: &Ai, caller: &Caller, waiting: &Waiting) -> Result<()> {
     let state = if waiting.is_over { "expired" } else { "withheld" };
     let actor = caller.actor().in_turn(waiting.view.turn_id, Origin::Turn);
     let is_first = tenancy::write(&app.pool, actor, async |tx| {

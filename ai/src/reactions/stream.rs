@@ -1,6 +1,6 @@
 //! Sends a player's replies as server-sent events, as soon as the player can hear them.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
 use actix_web::{HttpResponse, web};
 use futures_util::{StreamExt, stream};
@@ -10,10 +10,10 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::replies::{self, ReplyAnnounced};
+use super::{news::News, replies::ReplyAnnounced};
 use crate::state::Ai;
 use actix_web::web::{Bytes, BytesMut};
-use base::error::{Code, Error, Result};
+use base::error::Result;
 use edge::{caller::Caller, http::sse};
 
 /// The longest duration of one stream. The client then reconnects.
@@ -23,12 +23,9 @@ const COME_BACK_AFTER: Duration = Duration::from_secs(1);
 struct Follower {
     app: web::Data<Ai>,
     caller: Caller,
-    campaign: Uuid,
-    player: Uuid,
     end: watch::Receiver<i64>,
     until: Instant,
-    /// The replies that this stream has sent.
-    sent: HashSet<Uuid>,
+    news: News,
 }
 
 /// Follows the replies of a player.
@@ -38,7 +35,7 @@ struct Follower {
 pub(super) fn follow(app: web::Data<Ai>, caller: Caller, campaign: Uuid, player: Uuid) -> Result<HttpResponse> {
     let end = app.feeds.watch((caller.tenant_id(), campaign))?;
     let until = Instant::now() + FOLLOWED_FOR;
-    let follower = Follower { app, caller, campaign, player, end, until, sent: HashSet::new() };
+    let follower = Follower { app, caller, end, until, news: News::of(campaign, Some(player)) };
     let events = stream::unfold(Some(follower), async |follower| {
         let mut follower = follower?;
         match follower.next().await {
@@ -61,16 +58,9 @@ impl Follower {
             }
             // Marked as seen before the rows are read, so that a change during the read wakes this up again.
             self.end.borrow_and_update();
-            let audible = replies::audible(&self.app, &self.caller, self.campaign, self.player).await?;
-            // After the replies were read: a credential that is valid now was valid when they were committed.
-            if !self.app.keys.is_live(&self.caller).await? {
-                return Err(Error::new(Code::Unauthenticated, "The credential was revoked."));
-            }
             let mut out = BytesMut::new();
-            for reply in audible {
-                if self.sent.insert(reply.id) {
-                    sse::event(&mut out, "reply", Some(&reply.id.to_string()), &ReplyAnnounced { reply })?;
-                }
+            for reply in self.news.next(&self.app, &self.caller).await? {
+                sse::event(&mut out, "reply", Some(&reply.id.to_string()), &ReplyAnnounced { reply })?;
             }
             if !out.is_empty() {
                 return Ok(Some(out.freeze()));

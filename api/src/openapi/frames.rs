@@ -101,6 +101,12 @@ const FROM_SERVER: &[Frame<'_>] = &[
         Named("ReplyAnnounced"),
         Request::Never,
     ),
+    frame(
+        "message_changed",
+        "An answer was corrected, or words in a message were erased.",
+        Named("SaidData"),
+        Request::Never,
+    ),
     frame("message_deleted", "A message was deleted.", Named("MessageGone"), Request::Never),
     frame(
         "world_state",

@@ -169,10 +169,13 @@ impl Onlooker {
         };
         let mut pieces: Vec<(&str, String)> = Vec::new();
         self.replies_wait |= !changed("reply", Some("insert")).is_empty();
-        let new = seat.messages(Which::These(&changed("message", Some("insert")))).await?;
-        let attempts = seat.attempts(&new).await?;
-        for message in &new {
-            let view = MessageView { link: &self.link, message, attempts: attempts.of(message) };
+        let new = changed("message", Some("insert"));
+        let said = [new.as_slice(), &changed("message", Some("update"))].concat();
+        let said = seat.messages(Which::These(&said)).await?;
+        let attempts = seat.attempts(&said).await?;
+        for message in &said {
+            let is_changed = !new.contains(&message.id);
+            let view = MessageView { link: &self.link, message, attempts: attempts.of(message), is_changed };
             pieces.push(("message", view.render().map_err(Error::internal)?));
         }
         for gone in changed("message", Some("delete")) {

@@ -184,6 +184,8 @@ pub struct MessageView<'a> {
     pub message: &'a VisibleMessage,
     /// The attempts at this answer, if it is one to this player.
     pub attempts: Option<&'a Attempts>,
+    /// Whether it takes the place of what it was before.
+    pub is_changed: bool,
 }
 
 impl MessageView<'_> {
@@ -318,7 +320,9 @@ async fn sat_down(app: &Ai, visitor: &Visitor, link: &str, wished: &Wished) -> R
     let attempts = seat.attempts(&newest).await?;
     for message in &newest {
         messages.push_str(
-            &MessageView { link, message, attempts: attempts.of(message) }.render().map_err(Error::internal)?,
+            &MessageView { link, message, attempts: attempts.of(message), is_changed: false }
+                .render()
+                .map_err(Error::internal)?,
         );
     }
     let campaign = resource::find::<Campaigns>(&seat.tx, &seat.caller, None, &Ref::Id(seat.campaign)).await?;
