@@ -28,6 +28,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "json",
             "request_id",
             "secrets",
+            "shares",
             "stored",
             "search",
             "threads",

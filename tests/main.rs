@@ -25,6 +25,7 @@ mod encounters;
 mod endpoints;
 mod erasure;
 mod examples;
+mod fairness;
 mod faults;
 mod feed;
 mod fights_by_words;

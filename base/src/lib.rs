@@ -10,6 +10,7 @@ pub mod rate;
 pub mod request_id;
 pub mod search;
 pub mod secrets;
+pub mod shares;
 pub mod stored;
 pub mod text;
 pub mod threads;

@@ -70,7 +70,14 @@ pub static POOL_WAITING: LazyLock<IntGauge> =
 pub static REQUESTS_IN_WORK: LazyLock<IntGauge> = LazyLock::new(|| {
     gauge(
         "requests_in_work",
-        "Requests being worked on, without streams, running turns and requests whose body is still arriving",
+        "Requests being worked on, without streams, running turns, waiting requests and requests whose body is still arriving",
+    )
+});
+/// Requests that wait for somebody else.
+pub static REQUESTS_WAITING: LazyLock<IntGauge> = LazyLock::new(|| {
+    gauge(
+        "requests_waiting",
+        "Requests that wait for a model's endpoint or a frontend, or for another large request of their tenant",
     )
 });
 /// Bytes of request bodies in memory.
@@ -79,7 +86,7 @@ pub static BODY_BYTES: LazyLock<IntGauge> = LazyLock::new(|| gauge("body_bytes",
 pub static REFUSED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(
         "refused_total",
-        "Work rejected at admission by the exhausted resource: requests, turns, bodies, connections",
+        "Work rejected at admission by the exhausted resource: requests, waiting, turns, bodies, connections",
         &["reason"],
     )
 });
@@ -309,6 +316,7 @@ pub fn register_all() {
         &POOL,
         &POOL_WAITING,
         &REQUESTS_IN_WORK,
+        &REQUESTS_WAITING,
         &BODY_BYTES,
         &TURNS_RUNNING,
         &TURN_LISTENERS,

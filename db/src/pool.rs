@@ -5,6 +5,9 @@
 //! once. One that was left in the middle of something is cleaned up first, or closed. If no connection is free, the caller waits
 //! for the first that any thread returns.
 //!
+//! No tenant gets all connections: of those for work that begins, the pool keeps a quarter for the others, so that one
+//! tenant's many or slow requests wait for each other.
+//!
 //! Work that has begun takes precedence over work that begins: the pool reserves some connections for it ([`Need`]). Otherwise it
 //! would queue behind newcomers, and its cost would be lost. This module does not know what connections are used for.
 
@@ -26,9 +29,10 @@ use tokio::{
     task::yield_now,
     time::timeout,
 };
+use uuid::Uuid;
 
 use crate::link::{Doubt, Link, limit_of};
-use base::{metrics, threads};
+use base::{metrics, shares::Shares, threads};
 
 /// How long work that begins waits for a connection, unless the operator says otherwise.
 pub const BEGIN_WAIT: Duration = Duration::from_secs(3);
@@ -89,6 +93,8 @@ struct Shared {
     all: Arc<Semaphore>,
     /// A permit for each connection that beginning work may use.
     beginnings: Arc<Semaphore>,
+    /// A tenant's share of `beginnings`.
+    shares: Shares,
     doubt: Arc<Doubt>,
 }
 
@@ -110,17 +116,26 @@ impl Pool {
             waiting: AtomicUsize::new(0),
             all: Arc::new(Semaphore::new(connections_max)),
             beginnings: Arc::new(Semaphore::new(connections_max - kept)),
+            shares: Shares::new(share_of(connections_max - kept)),
             doubt: Arc::default(),
         })))
     }
 
-    /// Takes a connection: one of this thread's, else another thread's, else a new one, else the first that is
-    /// returned.
+    /// Takes a connection for work that belongs to no tenant: one of this thread's, else another thread's, else a new one, else the
+    /// first that is returned.
     ///
     /// # Errors
     /// `PoolTimedOut` if none is free in time or too many callers wait; any error of opening a new one.
     pub async fn acquire(&self) -> sqlx::Result<Lease> {
-        let place = self.0.place().await?;
+        self.acquire_for(None).await
+    }
+
+    /// [`Pool::acquire`] for a tenant's work. It also waits while the tenant has its share of connections.
+    ///
+    /// # Errors
+    /// As for [`Pool::acquire`].
+    pub async fn acquire_for(&self, tenant: Option<Uuid>) -> sqlx::Result<Lease> {
+        let place = self.0.place(tenant).await?;
         let (link, share) = match self.0.take().await {
             Some(idle) => idle,
             None => (self.0.open().await?, threads::share_of(self.0.idle.len())),
@@ -159,8 +174,14 @@ impl Pool {
     }
 }
 
-/// The right to one connection. The second permit is for work that begins.
-type Place = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
+/// How many of the connections for work that begins a tenant may use: three quarters, but at least two, because some work takes a second
+/// connection while it holds one.
+fn share_of(beginnings: usize) -> usize {
+    beginnings.saturating_sub((beginnings / 4).max(1)).max(2)
+}
+
+/// The right to one connection. The other permits are for work that begins: one of all such work, and one of its tenant's share.
+type Place = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
 
 impl Shared {
     fn idle(&self, share: usize) -> MutexGuard<'_, Vec<Link>> {
@@ -176,19 +197,25 @@ impl Shared {
         }
     }
 
-    async fn place(&self) -> sqlx::Result<Place> {
+    async fn place(&self, tenant: Option<Uuid>) -> sqlx::Result<Place> {
         let need = NEED.try_with(Cell::get).unwrap_or(Need::Begin);
-        if let Some(place) = self.free_place(need) {
+        let share = tenant.filter(|_| need == Need::Begin).map(|tenant| self.shares.of(tenant));
+        if let Some(place) = self.free_place(need, share.as_ref()) {
             return Ok(place);
         }
         let _waits = Waits::among(&self.waiting, need, self.connections_max.saturating_mul(WAITING_EACH))?;
         let wait = if need == Need::Begin { self.begin_wait } else { END_WAIT.max(self.begin_wait) };
         let place = timeout(wait, async {
+            // A tenant waits for its own share first, so that it keeps nothing from the others meanwhile.
+            let own = match share {
+                Some(share) => Some(share.acquire_owned().await?),
+                None => None,
+            };
             let beginning = match need {
                 Need::Begin => Some(self.beginnings.clone().acquire_owned().await?),
                 Need::End => None,
             };
-            Ok::<_, AcquireError>((self.all.clone().acquire_owned().await?, beginning))
+            Ok::<_, AcquireError>((self.all.clone().acquire_owned().await?, beginning, own))
         });
         match place.await {
             Ok(place) => place.map_err(|_| sqlx::Error::PoolClosed),
@@ -197,12 +224,16 @@ impl Shared {
     }
 
     /// Takes a permit without waiting. This overtakes nobody, because returned permits go to waiting callers first.
-    fn free_place(&self, need: Need) -> Option<Place> {
+    fn free_place(&self, need: Need, share: Option<&Arc<Semaphore>>) -> Option<Place> {
+        let own = match share {
+            Some(share) => Some(share.clone().try_acquire_owned().ok()?),
+            None => None,
+        };
         let beginning = match need {
             Need::Begin => Some(self.beginnings.clone().try_acquire_owned().ok()?),
             Need::End => None,
         };
-        Some((self.all.clone().try_acquire_owned().ok()?, beginning))
+        Some((self.all.clone().try_acquire_owned().ok()?, beginning, own))
     }
 
     /// Takes an unused connection and its share. `None` means that the caller may open a new one, which is already counted. A caller

@@ -129,7 +129,7 @@ pub async fn call_optional<'q>(
 ) -> Result<Option<PgRow>> {
     metrics::STATEMENTS.inc();
     let query = sqlx::query(statement).bind(actor.tenant).bind(actor.signature());
-    let mut lease = pool.acquire().await?;
+    let mut lease = pool.acquire_for(Some(actor.tenant)).await?;
     let row = bind(query).fetch_optional(&mut *lease).await.map_err(|error| Error::from(error).of_commit())?;
     lease.give_back();
     Ok(row)
@@ -163,7 +163,7 @@ impl<'p> SingleReads<'p> {
         let mut dead = Dead::default();
         loop {
             metrics::STATEMENTS.inc();
-            let mut lease = self.pool.acquire().await.map_err(query_error)?;
+            let mut lease = self.pool.acquire_for(Some(self.tenant)).await.map_err(query_error)?;
             match bound(statement).fetch_all(&mut *lease).await {
                 Ok(rows) => {
                     lease.give_back();
@@ -326,7 +326,7 @@ impl TenantTx {
         let request = actor.request.as_uuid().map(|id| id.to_string());
         let who = actor.who(request.as_deref().unwrap_or_default());
         let sql = format!("BEGIN; {}; {}", settings(&who), retry::NUMBER);
-        let (lease, number) = begin(pool, &sql, statement_max).await?;
+        let (lease, number) = begin((pool, actor.tenant), &sql, statement_max).await?;
         let tx = Self { number, ..Self::begun(pool, actor.tenant, lease) };
         if request.is_none() {
             sqlx::query("SELECT set_config('app.who', $1, true)")
@@ -338,7 +338,7 @@ impl TenantTx {
     }
 
     async fn open(pool: &Pool, tenant: Uuid, sql: &str, statement_max: Option<Duration>) -> Result<Self> {
-        let (lease, _) = begin(pool, sql, statement_max).await?;
+        let (lease, _) = begin((pool, tenant), sql, statement_max).await?;
         Ok(Self::begun(pool, tenant, lease))
     }
 
@@ -426,10 +426,14 @@ impl Dead {
 }
 
 /// Begins a transaction and returns the text of the last statement's result. Tries the next connection if one is dead.
-async fn begin(pool: &Pool, sql: &str, statement_max: Option<Duration>) -> Result<(Lease, Option<String>)> {
+async fn begin(
+    (pool, tenant): (&Pool, Uuid),
+    sql: &str,
+    statement_max: Option<Duration>,
+) -> Result<(Lease, Option<String>)> {
     let mut dead = Dead::default();
     loop {
-        let mut lease = pool.acquire().await?;
+        let mut lease = pool.acquire_for(Some(tenant)).await?;
         match lease.begin(sql, statement_max).await {
             Ok(number) => return Ok((lease, number)),
             Err(error) if dead.skips(&error) => {}

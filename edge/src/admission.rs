@@ -3,27 +3,43 @@
 //!
 //! A request holds a place while the server works on it. It gives the place up while it waits for the client's body, when it
 //! becomes a stream, and when it becomes a turn; turns have places of their own because models take long. Request bodies share a
-//! limit in bytes, and no tenant gets more than half of that. Nothing waits here: a rejection is `unavailable`, costs next to
-//! nothing and needs no database. Limits on how much one caller may ask for are in [`crate::limits`].
+//! limit in bytes, and no tenant gets more than half of that. A rejection is `unavailable`, costs next to nothing and needs no
+//! database. Limits on how much one caller may ask for are in [`crate::limits`].
+//!
+//! A request that waits for somebody outside the server, such as a model's endpoint or a frontend, exchanges its place for one of another
+//! kind, of which each tenant has a share ([`Admission::wait`]). So does a large request while another large one of its tenant is at
+//! work ([`Admission::large`]). Nothing else waits here.
 
 use std::{
     cell::RefCell,
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use actix_web::http::Method;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 use uuid::Uuid;
 
 use base::{
     error::{Code, Error, Result},
     metrics,
+    rate::Rate,
+    shares::Shares,
 };
 use db::pool;
 
 /// Extra places for requests that end work: those that cancel turns.
 const ENDING_PLACES: usize = 16;
+/// Places for requests that wait for somebody else.
+const WAITING_PLACES: usize = 512;
+/// How many of them one tenant may have.
+const WAITING_PLACES_EACH: usize = 64;
+/// How long a large request waits for the ones before it.
+const LARGE_WAIT: Duration = Duration::from_secs(10);
 /// Routes that always answer, however busy the server is.
 const ALWAYS: &[&str] = &["/healthz", "/readyz", "/metrics"];
 
@@ -41,18 +57,31 @@ pub struct Admission {
     requests: Arc<Semaphore>,
     endings: Arc<Semaphore>,
     turns: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+    /// The tenants' shares of `waiting`.
+    waiting_each: Shares,
+    /// One large request of each tenant is at work at a time.
+    large: Shares,
     bodies: Arc<Bodies>,
 }
 
 /// A place that a request holds until this is dropped.
 #[derive(Default)]
 #[must_use]
-pub struct Place(Option<OwnedSemaphorePermit>);
+pub struct Place(Option<Held>);
+
+enum Held {
+    Work(#[expect(dead_code, reason = "it is held")] OwnedSemaphorePermit),
+    /// One of all, and one of the tenant's.
+    Wait(#[expect(dead_code, reason = "they are held")] [OwnedSemaphorePermit; 2]),
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.0.is_some() {
-            metrics::REQUESTS_IN_WORK.dec();
+        match self.0 {
+            Some(Held::Work(_)) => metrics::REQUESTS_IN_WORK.dec(),
+            Some(Held::Wait(_)) => metrics::REQUESTS_WAITING.dec(),
+            None => {}
         }
     }
 }
@@ -71,6 +100,9 @@ impl Admission {
             requests: places(settings.requests_max),
             endings: places(ENDING_PLACES),
             turns: places(settings.turns_max),
+            waiting: places(WAITING_PLACES),
+            waiting_each: Shares::new(WAITING_PLACES_EACH),
+            large: Shares::new(1),
             bodies: Arc::new(Bodies { bytes_max: settings.body_bytes_max, held: Mutex::default() }),
         }
     }
@@ -93,7 +125,42 @@ impl Admission {
         }
         let permit = permit.map_err(|_| refused("requests", 1))?;
         metrics::REQUESTS_IN_WORK.inc();
-        Ok(Place(Some(permit)))
+        Ok(Place(Some(Held::Work(permit))))
+    }
+
+    /// Exchanges the current request's place for one of those that wait for somebody else. It keeps that to its end, because what it does
+    /// with what it waited for is little, and must not be lost.
+    ///
+    /// # Errors
+    /// `rate_limited` if the tenant has its share of them; `unavailable` if none is free.
+    pub fn wait(&self, tenant: Uuid) -> Result<()> {
+        let own = self.waiting_each.of(tenant).try_acquire_owned().map_err(|_| {
+            let message = format!("{WAITING_PLACES_EACH} requests already wait. Try again when one has ended.");
+            too_many("waiting-requests", WAITING_PLACES_EACH, message)
+        })?;
+        let one = self.waiting.clone().try_acquire_owned().map_err(|_| refused("waiting", 2))?;
+        metrics::REQUESTS_WAITING.inc();
+        let place = Place(Some(Held::Wait([one, own])));
+        let _ = PLACE.try_with(|own| own.replace(Some(place)));
+        Ok(())
+    }
+
+    /// Begins a large request of a tenant, which ends when the answer is dropped. If another one is at work, it waits, and meanwhile holds
+    /// no place of those that work.
+    ///
+    /// # Errors
+    /// `rate_limited` if this takes too long, or too many wait; `unavailable` if no place is free afterwards.
+    pub async fn large(&self, tenant: Uuid) -> Result<OwnedSemaphorePermit> {
+        let turn = self.large.of(tenant);
+        if let Ok(permit) = turn.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
+        self.wait(tenant)?;
+        let message = "Large requests of a tenant are done one after another, and others are still waiting. Try again in a moment.";
+        let late = |_| too_many("large-requests", 1, message.to_owned());
+        let permit = timeout(LARGE_WAIT, turn.acquire_owned()).await.map_err(late)?.map_err(Error::internal)?;
+        self.come_back(&Method::POST, "")?;
+        Ok(permit)
     }
 
     /// Takes a place for a turn.
@@ -141,6 +208,14 @@ pub fn in_its_place<T>(work: impl Future<Output = T>) -> impl Future<Output = T>
 /// Gives up the current place because the work waits for something outside the server.
 pub fn step_out() {
     let _ = PLACE.try_with(RefCell::take);
+}
+
+/// A rejection because of what the same tenant does already.
+fn too_many(policy: &'static str, quota: usize, message: String) -> Error {
+    let quota = u64::try_from(quota).unwrap_or(u64::MAX);
+    let rate =
+        Rate { policy, quota, window_seconds: None, remaining: 0, reset_seconds: 1, retry_after_seconds: Some(1) };
+    Error::new(Code::RateLimited, message).retry_after(1).by_limit(rate)
 }
 
 fn refused(reason: &'static str, seconds: u64) -> Error {

@@ -16,6 +16,7 @@ use edge::{
     http::{
         Body, Reply,
         resource::{Ref, campaign_id},
+        weight::weighed,
         write,
     },
 };
@@ -42,7 +43,7 @@ pub struct EventsTaken {
     results: Vec<EventResult>,
 }
 
-/// Stores events that happened at the frontend's table.
+/// Stores events that happened at the frontend's table. Each counts as a request in the tenant's limits.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/sessions/{x}/events",
     tag = "sessions", operation_id = "report_session_events", request_body = EventsInput,
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
@@ -53,7 +54,8 @@ pub async fn post_events(
     path: web::Path<(String, Uuid)>,
     body: Body<EventsInput>,
 ) -> Result<Reply> {
-    let reply = write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+    let key = body.idempotency.as_ref();
+    let work = write(&app, &caller, key, async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let session = playing::playing(tx, campaign, path.1).await?;
         if caller.is_player() && session.player != caller.player {
@@ -62,8 +64,8 @@ pub async fn post_events(
         app.limits.check_rows(tx, &caller, "message").await?;
         let results = events::take_in(tx, &caller, &session, &body.value.events).await?;
         Reply::ok(&EventsTaken { count: results.len(), results })
-    })
-    .await?;
+    });
+    let reply = weighed(&app, &caller, body.value.events.len(), key, work).await?;
     let world = body.value.events.iter().rfind(|e| e.kind == "world_state");
     if let Some(Ok(world)) = world.map(|e| read_world(e.data.clone(), "")) {
         tell(&app, &caller, &path, world).await;

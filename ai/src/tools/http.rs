@@ -290,6 +290,9 @@ async fn ask_first(
         let question = given.and_then(|given| tool.asks(&Asking { session: &session, has_dice }, &given));
         (session, question)
     };
+    if question.is_some() {
+        app.admission.wait(caller.tenant_id())?;
+    }
     Ok(First::Heard(frontends::ask::before(&app.frontends, &caller.actor(), &session, question).await?))
 }
 

@@ -58,7 +58,7 @@ pub async fn ask(
     let mut others = choice.fallbacks.iter().map(AsRef::as_ref);
     let mut asked = choice;
     // No fallback begins later, so that a chain of slow models ends.
-    let (begun, patience) = (Instant::now(), app.llm.total_timeout(choice));
+    let (begun, patience) = (Instant::now(), app.llm.total_timeout(&choice.endpoint));
     loop {
         let answer = ask_one(app, task, asked, request, cancel).await;
         let reason = match &answer {

@@ -121,7 +121,7 @@ async fn carry_out(Table { app, caller, .. }: &Table, command: &ModelCommand) ->
         }
         ModelCommand::Available { slug } => {
             let (_, endpoint) = service::endpoint(app, caller, slug).await?;
-            let items = probe::available(app, &endpoint).await?;
+            let items = probe::available(app, caller, &endpoint).await?;
             let text = items.iter().map(|model| model.id.as_str()).collect::<Vec<_>>().join("\n");
             printed(&Items { items, next_cursor: None }, text)
         }

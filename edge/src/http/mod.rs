@@ -22,6 +22,7 @@ pub mod router;
 pub mod schema;
 pub mod sse;
 pub mod validate;
+pub mod weight;
 
 pub use body::{Body, NoBody};
 pub use reply::Reply;

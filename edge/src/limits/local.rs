@@ -12,7 +12,7 @@ use std::{
 };
 
 use governor::{
-    Quota, RateLimiter,
+    InsufficientCapacity, Quota, RateLimiter,
     clock::{Clock, DefaultClock},
     middleware::StateInformationMiddleware,
     nanos::Nanos,
@@ -109,6 +109,16 @@ impl Local {
         self.count(&self.tenants, (tenant, class), policy, quota).0
     }
 
+    /// Counts `many` calls at once. More than the whole limit count as one less than it, so that they can be made at all.
+    pub(super) fn check_many(&self, tenant: Uuid, class: Class, policy: &'static str, quota: u32, many: u32) -> Rate {
+        match (NonZeroU32::new(quota), NonZeroU32::new(many.min(quota.saturating_sub(1)))) {
+            (Some(per_minute), Some(many)) => {
+                self.count_in(&self.tenants, (tenant, class), policy, (quota, Quota::per_minute(per_minute)), many).0
+            }
+            _ => Rate::unlimited(policy),
+        }
+    }
+
     pub(super) fn take(&self, tenant: Uuid, class: Class, policy: &'static str, quota: u32) -> Result<Counted> {
         counted(self.count(&self.tenants, (tenant, class), policy, quota), policy)
     }
@@ -129,7 +139,9 @@ impl Local {
         quota: u32,
     ) -> (Rate, Option<Arc<Meter>>) {
         match NonZeroU32::new(quota) {
-            Some(per_minute) => self.count_in(map, key, policy, (quota, Quota::per_minute(per_minute))),
+            Some(per_minute) => {
+                self.count_in(map, key, policy, (quota, Quota::per_minute(per_minute)), NonZeroU32::MIN)
+            }
             None => (Rate::unlimited(policy), None),
         }
     }
@@ -141,6 +153,7 @@ impl Local {
         key: K,
         policy: &'static str,
         (quota, rule): (u32, Quota),
+        many: NonZeroU32,
     ) -> (Rate, Option<Arc<Meter>>) {
         let known = map.read().unwrap_or_else(PoisonError::into_inner).get(&key).filter(|e| e.quota == quota).cloned();
         let entry = known.unwrap_or_else(|| {
@@ -152,9 +165,10 @@ impl Local {
             map.insert(key, entry.clone());
             entry
         });
-        let (remaining, retry_after_seconds) = match entry.limiter.check() {
-            Ok(state) => (u64::from(state.remaining_burst_capacity()), None),
-            Err(refusal) => {
+        let (remaining, retry_after_seconds) = match entry.limiter.check_n(many) {
+            Ok(Ok(state)) => (u64::from(state.remaining_burst_capacity()), None),
+            Err(InsufficientCapacity(_)) => (0, Some(60)),
+            Ok(Err(refusal)) => {
                 let wait = refusal.wait_time_from(self.clock.now());
                 (0, Some(wait.as_secs() + u64::from(wait.subsec_nanos() > 0)))
             }

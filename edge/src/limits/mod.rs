@@ -100,6 +100,13 @@ impl Limits {
         self.local.check(tenant.id, class, policy, quota)
     }
 
+    /// Counts `more` calls of a class besides the one that was counted.
+    #[must_use]
+    pub fn check_more(&self, tenant: &Tenant, class: Class, more: u32) -> Rate {
+        let (policy, quota) = class.of(tenant);
+        self.local.check_many(tenant.id, class, policy, quota, more)
+    }
+
     /// Counts one turn. It is given back if the turn does not begin.
     ///
     /// # Errors

@@ -79,19 +79,20 @@ pub async fn delete(
     service::delete(&app, &caller, &Expected::by(&request), &path).await
 }
 
-/// Asks a profile's endpoint for the models that it offers.
+/// Asks a profile's endpoint for the models that it offers. This counts as a turn in the tenant's limits.
 #[utoipa::path(get, path = "/v1/models/{x}/available",
     tag = "models", operation_id = "list_available_models", params(("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = Items<AvailableModel>), (status = "default", body = Problem)))]
 pub async fn available(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
     let (_, endpoint) = service::endpoint(&app, &caller, &path).await?;
-    let items = probe::available(&app, &endpoint).await?;
+    let items = probe::available(&app, &caller, &endpoint).await?;
     Reply::ok(&Items { items, next_cursor: None })
 }
 
 /// Tries a profile: asks its model a few short questions, and says what works there.
 ///
-/// The calls cost tokens at the provider. Nothing is stored: to keep what was found, write it into the profile's `supports`.
+/// The calls cost tokens at the provider. A test counts as a turn in the tenant's limits, and takes
+/// at most as long as one call of the model may (`timeouts.total_ms`). Nothing is stored: to keep what was found, write it into the profile's `supports`.
 #[utoipa::path(post, path = "/v1/models/{x}/test",
     tag = "models", operation_id = "test_model", params(("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = TestView), (status = "default", body = Problem)))]

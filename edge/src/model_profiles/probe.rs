@@ -10,14 +10,16 @@ use std::{
 
 use serde::Serialize;
 use serde_json::{Value, json, value::to_raw_value};
+use tokio::time::Instant;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{caller::Caller, models::profile::Supports, state::Edge};
+use crate::{caller::Caller, limits::Permit, models::profile::Supports, state::Edge};
 use base::error::{Code, Error, Result};
 use db::tenancy;
 use llm::{
-    CallOptions, CancellationToken, ChatRequest, Completion, Endpoint, LlmError, Message, Role, Sink, ToolChoice, Usage,
+    CallOptions, CancellationToken, ChatRequest, Completion, Endpoint, LlmError, Message, Role, Sink, TimeoutPhase,
+    ToolChoice, Usage,
 };
 
 /// How long one question of a test may take.
@@ -93,11 +95,23 @@ pub struct AvailableModel {
     pub id: String,
 }
 
-/// The models that an endpoint offers.
+/// Counts a question to an endpoint as a turn, and lets its request wait outside of the places for requests. The tenant has one running turn
+/// more until the answer is dropped.
+fn asks(app: &Edge, caller: &Caller) -> Result<Permit> {
+    let running =
+        app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns, "concurrent-turns")?;
+    let counted = app.limits.take_turn(&caller.tenant)?;
+    app.admission.wait(caller.tenant_id())?;
+    counted.keep();
+    Ok(running)
+}
+
+/// The models that an endpoint offers. Counts as a turn in the tenant's limits.
 ///
 /// # Errors
-/// `llm_unavailable`, `llm_timeout`.
-pub async fn available(app: &Edge, endpoint: &Endpoint) -> Result<Vec<AvailableModel>> {
+/// `llm_unavailable`, `llm_timeout`, `rate_limited`, `unavailable`.
+pub async fn available(app: &Edge, caller: &Caller, endpoint: &Endpoint) -> Result<Vec<AvailableModel>> {
+    let _running = asks(app, caller)?;
     let names = app.llm.client().list_models(endpoint).await.map_err(|error| {
         let code = if error.code() == "llm_timeout" { Code::LlmTimeout } else { Code::LlmUnavailable };
         let told = format!("The endpoint did not list its models: {}.", error.public_message());
@@ -108,11 +122,13 @@ pub async fn available(app: &Edge, endpoint: &Endpoint) -> Result<Vec<AvailableM
     Ok(names.map(|id| AvailableModel { id }).collect())
 }
 
-/// Tries an endpoint with a few short questions. Failures are findings, not errors. What was used counts as the tenant's.
+/// Tries an endpoint with a few short questions, which together take at most as long as one call may. Failures are findings, not errors. It counts as a turn in the tenant's
+/// limits, and what was used as the tenant's.
 ///
 /// # Errors
-/// Those of the database, when the tokens are counted.
+/// `rate_limited`, `unavailable`; those of the database, when the tokens are counted.
 pub async fn test(app: &Edge, caller: &Caller, slug: &str, endpoint: &Endpoint) -> Result<TestView> {
+    let _running = asks(app, caller)?;
     let view = try_all(app, endpoint).await;
     count(app, caller, slug, &view).await?;
     Ok(view)
@@ -143,7 +159,8 @@ async fn count(app: &Edge, caller: &Caller, slug: &str, view: &TestView) -> Resu
 async fn try_all(app: &Edge, endpoint: &Endpoint) -> TestView {
     // What an earlier test or turn found is tried again.
     app.llm.client().forget(endpoint);
-    let mut test = Test { app, endpoint: endpoint.clone(), usage: Usage::default(), checks: Vec::new() };
+    let until = Instant::now() + app.llm.total_timeout(endpoint);
+    let mut test = Test { app, endpoint: endpoint.clone(), until, usage: Usage::default(), checks: Vec::new() };
     test.answer_within(ANSWER_TOKENS);
     let mut supports = Supports::default();
     let Some((first, pieces)) = test.first_answer(&mut supports).await else {
@@ -165,6 +182,7 @@ async fn try_all(app: &Edge, endpoint: &Endpoint) -> TestView {
 struct Test<'a> {
     app: &'a Edge,
     endpoint: Endpoint,
+    until: Instant,
     usage: Usage,
     checks: Vec<Check>,
 }
@@ -197,7 +215,11 @@ impl Test<'_> {
 
     async fn ask(&mut self, request: &ChatRequest<'_>) -> std::result::Result<Completion, LlmError> {
         let cancel = CancellationToken::new();
-        let answer = self.app.llm.client().complete_within(&self.endpoint, request, &cancel, QUESTION_WAIT).await?;
+        let wait = QUESTION_WAIT.min(self.until.saturating_duration_since(Instant::now()));
+        if wait.is_zero() {
+            return Err(LlmError::Timeout { phase: TimeoutPhase::Total });
+        }
+        let answer = self.app.llm.client().complete_within(&self.endpoint, request, &cancel, wait).await?;
         self.usage += answer.usage;
         Ok(answer)
     }

@@ -158,10 +158,10 @@ impl Models {
         Err(format!("The operator's endpoint does not offer the model `{model}`. It offers: {}.", known.join(", ")))
     }
 
-    /// How long a call of a model may take.
+    /// How long a call of an endpoint's model may take.
     #[must_use]
-    pub fn total_timeout(&self, choice: &Choice) -> Duration {
-        choice.endpoint.options.total_timeout.unwrap_or(self.limits.total)
+    pub fn total_timeout(&self, endpoint: &Endpoint) -> Duration {
+        endpoint.options.total_timeout.unwrap_or(self.limits.total)
     }
 
     #[must_use]

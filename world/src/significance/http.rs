@@ -7,6 +7,7 @@ use edge::{
         Body, NoBody, Reply, computed,
         paging::{Items, ListParams, NoFilter, Page},
         resource::{Ref, campaign_id},
+        weight::weighed,
         write,
     },
     state::Edge,
@@ -26,7 +27,8 @@ use entity::kind::EntityKind;
 ///
 /// The action concerns its targets, NPCs at the same location, and the owners of the location, of the character's race
 /// and profession, and of the targets' factions. It raises their scores. An entity whose score reaches its
-/// `reaction_threshold` reacts: it gets one turn in the background, about all actions since its last reaction.
+/// `reaction_threshold` reacts: it gets one turn in the background, about all actions since its last reaction. Each action counts as a
+/// request in the tenant's limits.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/actions",
     tag = "significance", operation_id = "report_action", request_body = ActionsReport,
     params(("c" = String, Path, description = "Campaign id or slug")),
@@ -38,10 +40,10 @@ pub async fn report_action(
     body: Body<ActionsReport>,
 ) -> Result<Reply> {
     let reports = body.value.each()?;
-    write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        Reply::accepted(&report::report(tx, &caller, &path, &reports).await?)
-    })
-    .await
+    let key = body.idempotency.as_ref();
+    let work =
+        write(&app, &caller, key, async |tx| Reply::accepted(&report::report(tx, &caller, &path, &reports).await?));
+    weighed(&app, &caller, reports.len(), key, work).await
 }
 
 /// Shows who would react to a list of actions, and why. This stores nothing and asks no model.
@@ -55,11 +57,12 @@ pub async fn rehearse_actions(
     path: web::Path<String>,
     body: Body<RehearsalInput>,
 ) -> Result<Reply> {
-    computed(&app, &caller, body.idempotency.as_ref(), async || {
+    let key = body.idempotency.as_ref();
+    let work = computed(&app, &caller, key, async || {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         Reply::ok(&rehearse::rehearse(&tx, &caller, &path, &body.value).await?)
-    })
-    .await
+    });
+    weighed(&app, &caller, body.value.actions.len(), key, work).await
 }
 
 /// Lists the scores of NPCs and owners: how much a character's actions have mattered since the last reaction.
