@@ -231,11 +231,12 @@ async fn a_profile_is_written_read_and_deleted_and_its_secrets_are_never_shown()
     let world = tenant.world().await;
     let secret = "sk-quite-secret";
     let more = json!({ "endpoint": "https://api.example.com/v1", "api_key": secret, "model": "large",
-        "headers": { "X-Title": "Port Town", "api-key": secret } });
+        "headers": { "X-Title": "Port Town", "X-Tenant-Ref": secret, "api-key": secret } });
     let made = profile(&tenant, "large", more).await;
     assert_eq!(
         (&made["has_api_key"], &made["headers"]),
-        (&json!(true), &json!({ "X-Title": "Port Town", "api-key": "***" }))
+        (&json!(true), &json!({ "X-Title": "***", "X-Tenant-Ref": "***", "api-key": "***" })),
+        "any value may be a secret"
     );
     let read = tenant.get("/v1/models/large").await.expect(200);
     assert_eq!(read.body, made);
@@ -250,7 +251,8 @@ async fn a_profile_is_written_read_and_deleted_and_its_secrets_are_never_shown()
         .patch(path, json!({ "parameters": { "temperature": 1.5 }, "headers": { "X-Title": null } }))
         .await
         .expect(200);
-    assert_eq!((&patched.body["has_api_key"], &patched.body["headers"]), (&json!(true), &json!({ "api-key": "***" })));
+    let kept = json!({ "X-Tenant-Ref": "***", "api-key": "***" });
+    assert_eq!((&patched.body["has_api_key"], &patched.body["headers"]), (&json!(true), &kept));
     let elsewhere = tenant.patch(path, json!({ "endpoint": "https://other.example.com/v1" })).await.expect(200);
     assert_eq!(elsewhere.body["has_api_key"], false);
     // Who is named is not deleted.
@@ -461,9 +463,10 @@ async fn secret_headers_go_with_their_endpoint() {
     assert!(!tested.text.contains("very-secret-value"), "{}", tested.text);
     let patched =
         tenant.patch("/v1/models/ours", json!({ "name": "Ours", "headers": { "api-key": "***" } })).await.expect(200);
-    assert_eq!(patched.body["headers"], json!({ "X-Title": "Port Town", "api-key": "***" }));
-    let moved = tenant.patch("/v1/models/ours", json!({ "endpoint": theirs.base_url() })).await.expect(200);
-    assert_eq!(moved.body["headers"], json!({ "X-Title": "Port Town" }));
+    assert_eq!(patched.body["headers"], json!({ "X-Title": "***", "api-key": "***" }));
+    let move_to = json!({ "endpoint": theirs.base_url(), "headers": { "X-Title": "Another Town" } });
+    let moved = tenant.patch("/v1/models/ours", move_to).await.expect(200);
+    assert_eq!(moved.body["headers"], json!({ "X-Title": "***" }), "only what was written for the new endpoint");
     drop(world);
 }
 

@@ -40,7 +40,7 @@ use base::{
 };
 use db::tenancy::TenantTx;
 
-/// Stands for the value of a header that holds a secret.
+/// Stands for the value of a header. Any of them may be a secret, whatever its name is.
 const HIDDEN: &str = "***";
 /// Headers of a profile, and bytes of each value.
 const HEADERS_MAX: usize = 20;
@@ -88,8 +88,8 @@ pub struct ModelInput {
     #[schema(minimum = 512, maximum = 100_000_000)]
     #[serde(default)]
     pub context_tokens: Option<u32>,
-    /// Further headers of each request to the profile's own endpoint. The values of headers whose names suggest a secret are never shown:
-    /// `***` stands for them. Writing `***` keeps the stored value. A new endpoint removes them.
+    /// Further headers of each request to the profile's own endpoint. Their values are never shown: `***` stands for
+    /// each. Writing `***` keeps the stored value. A new endpoint removes the headers whose values are not written again.
     #[garde(custom(few_headers))]
     #[serde(default)]
     pub headers: BTreeMap<String, Option<String>>,
@@ -128,7 +128,7 @@ pub struct ModelView {
     pub parameters: Parameters,
     /// Tokens of the model's context window.
     pub context_tokens: Option<u32>,
-    /// `***` stands for the value of a header whose name suggests a secret.
+    /// The names of the headers. `***` stands for each value.
     pub headers: BTreeMap<String, String>,
     pub timeouts: Timeouts,
     pub prices: Option<Prices>,
@@ -244,12 +244,6 @@ fn few_headers(headers: &BTreeMap<String, Option<String>>, _: &()) -> garde::Res
     Ok(())
 }
 
-/// Whether a header's name suggests that its value is a secret.
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["key", "token", "secret", "auth", "password", "signature", "credential"].iter().any(|word| name.contains(word))
-}
-
 impl ModelView {
     /// Reads a row of `model_profile`.
     ///
@@ -268,10 +262,6 @@ impl ModelView {
             fallbacks,
             supports,
         } = profile.settings;
-        let shown = |(name, value): (String, String)| {
-            let value = if is_secret(&name) { HIDDEN.to_owned() } else { value };
-            (name, value)
-        };
         let time = |at: OffsetDateTime| at.format(&Rfc3339).unwrap_or_default();
         Ok(Self {
             id: profile.id,
@@ -284,7 +274,7 @@ impl ModelView {
             reply_mode,
             parameters,
             context_tokens,
-            headers: profile.headers.into_iter().map(shown).collect(),
+            headers: profile.headers.into_keys().map(|name| (name, HIDDEN.to_owned())).collect(),
             timeouts,
             prices,
             fallbacks,
