@@ -7,7 +7,10 @@ use serde_json::json;
 use sqlx::{AssertSqlSafe, Executor};
 
 use super::{act, asked, ended, reactions, replies, script, settings, threshold, to, town, triggered};
-use crate::support::{Server, World, close_others, reads, sse::Events, until};
+use crate::{
+    bridge::Socket,
+    support::{Server, World, close_others, reads, sse::Events, until},
+};
 
 async fn spoken_to<'a>(server: &Server, world: World<'a>) -> World<'a> {
     let world = town(world).await;
@@ -250,6 +253,14 @@ async fn streams_do_not_read_again_what_waits() {
     while masters.next().await.unwrap().data["after"]["narrative"] != "Ahoy." {}
     world.patch("/characters/player_mallory", json!({ "location": "harbour" })).await.expect(200);
     while masters.next().await.unwrap().data["reply"]["narrative"] != "Ahoy." {}
+    // A frontend is told what can be heard, also behind a hundred that cannot.
+    let far = json!({ "player_id": mallory, "narrative": "Far.", "location_key": "far" });
+    db.execute(copies(120, &far.to_string())).await.unwrap();
+    let land = json!({ "player_id": mallory, "narrative": "Land!", "location_key": "harbour" });
+    db.execute(copies(1, &land.to_string())).await.unwrap();
+    let token = tenant.token(json!({ "campaign": world.slug, "player_id": "player_mallory" })).await;
+    let (mut frontend, _) = Socket::connect(&server.url, &token.credential, json!({ "client_id": "hers" })).await;
+    while frontend.next_of("reply").await["data"]["reply"]["narrative"] != "Land!" {}
 }
 
 /// All owners of the player's location, race and profession answer; one that fails does not silence the others.

@@ -126,9 +126,7 @@ async fn announce_one(app: &Ai, room: &[Arc<Connection>], (campaign, reply): (Uu
 /// Tells frontends what waits for a player at the location to which the character has come.
 async fn announce_waiting(app: &Ai, room: &[Arc<Connection>], (campaign, player): (Uuid, Uuid)) -> Result<()> {
     let Some(connection) = room.first() else { return Ok(()) };
-    let waiting = replies::peek(app, &connection.caller(), campaign, player).await?;
-    waiting.iter().for_each(|reply| send_reply(room, reply));
-    Ok(())
+    replies::tell(app, &connection.caller(), (campaign, player), |reply| send_reply(room, reply)).await
 }
 
 /// Tells a new connection what waits for its player.

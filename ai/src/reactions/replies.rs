@@ -266,12 +266,24 @@ pub(super) async fn waiting(
     Ok(page)
 }
 
-/// The first replies that a player can hear now, oldest first: at most a hundred. Nothing is dropped.
+/// Tells of all replies that a player can hear now, oldest first. Nothing is dropped. One statement for each hundred that wait.
 ///
 /// # Errors
 /// Database errors.
-pub async fn peek(app: &Ai, caller: &Caller, campaign: Uuid, player: Uuid) -> Result<Vec<ReplyView>> {
-    waiting(app, caller, campaign, (&Of::Player(player), Uuid::nil())).await.map(|page| page.heard)
+pub async fn tell(
+    app: &Ai,
+    caller: &Caller,
+    (campaign, player): (Uuid, Uuid),
+    mut told: impl FnMut(&ReplyView),
+) -> Result<()> {
+    let of = Of::Player(player);
+    let mut after = Some(Uuid::nil());
+    while let Some(last) = after {
+        let page = waiting(app, caller, campaign, (&of, last)).await?;
+        page.heard.iter().for_each(&mut told);
+        after = page.next;
+    }
+    Ok(())
 }
 
 /// One reply, if its player can hear it now.
