@@ -19,7 +19,8 @@ export class FoundryBridge {
     /**
      * @param {object} settings `url` of the bridge, `connect`: the members of the first frame, and what the table does:
      *   `rollDice(formula, flavor)` → `{total, dice:[{faces, value}]}`, `combatState()` → the fight as it is,
-     *   `onChat(message)`, `onChanged(message)`, `onDeleted(id)`, `onWorldState(state)`, `onConnected(data)`, `onClosed(code, reason)`, `onError(error)`.
+     *   `onChat(message)`, `onChanged(message)`, `onDeleted(id)`, `onWorldState(state)`, `onConnected(data)`,
+     *   `onClosed(code, reason)`, `onError(error)`.
      */
     constructor(settings) {
         this.settings = settings;
@@ -157,7 +158,9 @@ export function inFoundry({ game, Roll, ChatMessage, Hooks }, url, token) {
         if (message.flags?.tavernkeep?.own || message.author?.id !== game.user.id) return;
         const said = { id: message.id, content: message.content, speaker: { name: message.speaker?.alias ?? game.user.name } };
         const rolls = message.rolls.map((r) => ({ formula: r.formula, total: r.total }));
-        bridge.report(rolls.length > 0 ? 'dice_roll' : 'chat_message', rolls.length > 0 ? { ...said, rolls } : said);
+        // The server's id of the message, by which it tells of changes.
+        bridge.report(rolls.length > 0 ? 'dice_roll' : 'chat_message', rolls.length > 0 ? { ...said, rolls } : said)
+            .then(([{ message_id }]) => message_id && message.setFlag('tavernkeep', 'id', message_id));
     });
     for (const hook of ['combatStart', 'updateCombat', 'deleteCombat']) {
         Hooks.on(hook, () => bridge.report('combat_state', { combat_state: combatState() }));

@@ -40,7 +40,7 @@ if (log) {
   new MutationObserver(tidy).observe(log, { childList: true, subtree: true, characterData: true });
   new ResizeObserver(() => { if (atEnd) follow(); }).observe(log);
 
-  // After a lost connection some messages may come again. One that was corrected begins otherwise, and is swapped.
+  // After a lost connection some messages may come again. A corrected one begins differently, so it is swapped in.
   document.body.addEventListener("htmx:sseBeforeMessage", (event) => {
     const known = /^<article id="(m-[^"]+)"/.exec(event.detail.data);
     if (known && document.getElementById(known[1])) event.preventDefault();

@@ -5,8 +5,8 @@
 //! once. One that was left in the middle of something is cleaned up first, or closed. If no connection is free, the caller waits
 //! for the first that any thread returns.
 //!
-//! No tenant gets all connections: of those for work that begins, the pool keeps a quarter for the others, so that one
-//! tenant's many or slow requests wait for each other.
+//! Of the connections for work that begins, a tenant gets three quarters, so that its many or slow requests wait for each other and not
+//! the others for them ([`share_of`]).
 //!
 //! Work that has begun takes precedence over work that begins: the pool reserves some connections for it ([`Need`]). Otherwise it
 //! would queue behind newcomers, and its cost would be lost. This module does not know what connections are used for.

@@ -55,6 +55,8 @@ pub struct AdmissionSettings {
 /// The places of this server.
 pub struct Admission {
     requests: Arc<Semaphore>,
+    /// The tenants' shares of `requests`.
+    requests_each: Shares,
     endings: Arc<Semaphore>,
     turns: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
@@ -71,7 +73,8 @@ pub struct Admission {
 pub struct Place(Option<Held>);
 
 enum Held {
-    Work(#[expect(dead_code, reason = "it is held")] OwnedSemaphorePermit),
+    /// One of all, and one of the tenant's once it is known.
+    Work(OwnedSemaphorePermit, Option<OwnedSemaphorePermit>),
     /// One of all, and one of the tenant's.
     Wait(#[expect(dead_code, reason = "they are held")] [OwnedSemaphorePermit; 2]),
 }
@@ -79,7 +82,7 @@ enum Held {
 impl Drop for Place {
     fn drop(&mut self) {
         match self.0 {
-            Some(Held::Work(_)) => metrics::REQUESTS_IN_WORK.dec(),
+            Some(Held::Work(..)) => metrics::REQUESTS_IN_WORK.dec(),
             Some(Held::Wait(_)) => metrics::REQUESTS_WAITING.dec(),
             None => {}
         }
@@ -98,6 +101,7 @@ impl Admission {
         let places = |n: usize| Arc::new(Semaphore::new(n.clamp(1, Semaphore::MAX_PERMITS)));
         Self {
             requests: places(settings.requests_max),
+            requests_each: Shares::new(settings.requests_max - settings.requests_max / 4),
             endings: places(ENDING_PLACES),
             turns: places(settings.turns_max),
             waiting: places(WAITING_PLACES),
@@ -125,14 +129,35 @@ impl Admission {
         }
         let permit = permit.map_err(|_| refused("requests", 1))?;
         metrics::REQUESTS_IN_WORK.inc();
-        Ok(Place(Some(Held::Work(permit))))
+        Ok(Place(Some(Held::Work(permit, None))))
     }
 
-    /// Exchanges the current request's place for one of those that wait for somebody else. It keeps that to its end, because what it does
-    /// with what it waited for is little, and must not be lost.
+    /// Counts the current request among its tenant's. A tenant has at most three quarters of the places for requests, so that its slow
+    /// requests do not lock the others out.
     ///
     /// # Errors
-    /// `rate_limited` if the tenant has its share of them; `unavailable` if none is free.
+    /// `unavailable` if the tenant already holds its share.
+    pub fn belongs_to(&self, tenant: Uuid, path: &str) -> Result<()> {
+        let claim = |own: &RefCell<Option<Place>>| {
+            let mut own = own.borrow_mut();
+            let Some(Place(Some(Held::Work(place, share @ None)))) = &mut *own else { return Ok(()) };
+            match self.requests_each.of(tenant).try_acquire_owned() {
+                Ok(permit) => *share = Some(permit),
+                Err(_) if path.ends_with("/cancel") => {
+                    *place = self.endings.clone().try_acquire_owned().map_err(|_| refused("requests", 1))?;
+                }
+                Err(_) => return Err(refused("requests", 1)),
+            }
+            Ok(())
+        };
+        PLACE.try_with(claim).unwrap_or(Ok(()))
+    }
+
+    /// Exchanges the current request's place for one of those that wait: for somebody outside, or for another request of its tenant. A
+    /// request that has asked somebody outside keeps it to its end, because what it does with the answer is little, and must not be lost.
+    ///
+    /// # Errors
+    /// `rate_limited` if the tenant already holds its share; `unavailable` if none is free.
     pub fn wait(&self, tenant: Uuid) -> Result<()> {
         let own = self.waiting_each.of(tenant).try_acquire_owned().map_err(|_| {
             let message = format!("{WAITING_PLACES_EACH} requests already wait. Try again when one has ended.");
@@ -159,7 +184,7 @@ impl Admission {
         let message = "Large requests of a tenant are done one after another, and others are still waiting. Try again in a moment.";
         let late = |_| too_many("large-requests", 1, message.to_owned());
         let permit = timeout(LARGE_WAIT, turn.acquire_owned()).await.map_err(late)?.map_err(Error::internal)?;
-        self.come_back(&Method::POST, "")?;
+        self.come_back(&Method::POST, "", Some(tenant))?;
         Ok(permit)
     }
 
@@ -171,14 +196,14 @@ impl Admission {
         self.turns.clone().try_acquire_owned().map_err(|_| refused("turns", 2))
     }
 
-    /// Takes a place again for a request whose body has arrived.
+    /// Takes a place again for a request that has waited.
     ///
     /// # Errors
     /// `unavailable` if no place is free.
-    pub fn come_back(&self, method: &Method, path: &str) -> Result<()> {
+    pub fn come_back(&self, method: &Method, path: &str, tenant: Option<Uuid>) -> Result<()> {
         let place = self.enter(method, path)?;
         let _ = PLACE.try_with(|own| own.replace(Some(place)));
-        Ok(())
+        tenant.map_or(Ok(()), |tenant| self.belongs_to(tenant, path))
     }
 
     /// The bytes of request bodies that are in memory or still arriving.

@@ -8,6 +8,7 @@ use llm::{Endpoint, Secret};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 /// The key that endpoints are asked with.
 pub const KEY: &str = "sk-canary-0123456789";
@@ -21,6 +22,8 @@ pub enum Act {
     /// Headers, then a piece of the body every so often, for ever.
     Drip(Duration, usize),
     Hang,
+    /// Nothing until [`Scripted::let_go`], and the connection closes.
+    Hold,
     Close,
     CloseInBody,
     /// These bytes, and the connection closes.
@@ -37,6 +40,7 @@ pub struct Scripted {
     pub requests: Arc<Mutex<Vec<String>>>,
     pub connections: Arc<AtomicUsize>,
     script: Arc<Mutex<Vec<Act>>>,
+    held: watch::Sender<bool>,
 }
 
 impl Scripted {
@@ -46,14 +50,20 @@ impl Scripted {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let connections = Arc::new(AtomicUsize::new(0));
         let script = Arc::new(Mutex::new(script));
+        let (held, holds) = watch::channel(true);
         let (seen, opened, acts) = (Arc::clone(&requests), Arc::clone(&connections), Arc::clone(&script));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 opened.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(serve(stream, Arc::clone(&seen), Arc::clone(&acts)));
+                tokio::spawn(serve(stream, Arc::clone(&seen), Arc::clone(&acts), holds.clone()));
             }
         });
-        Self { url, requests, connections, script }
+        Self { url, requests, connections, script, held }
+    }
+
+    /// Ends all that [`Act::Hold`] holds.
+    pub fn let_go(&self) {
+        self.held.send_replace(false);
     }
 
     /// Forgets what it was asked, and goes on with another script.
@@ -103,7 +113,12 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<String>>>, script: Arc<Mutex<Vec<Act>>>) -> Option<()> {
+async fn serve(
+    mut stream: TcpStream,
+    seen: Arc<Mutex<Vec<String>>>,
+    script: Arc<Mutex<Vec<Act>>>,
+    mut holds: watch::Receiver<bool>,
+) -> Option<()> {
     while let Some(request) = read_request(&mut stream).await {
         let body = serde_json::from_str(request.split_once("\r\n\r\n")?.1).unwrap_or_default();
         let act = {
@@ -129,6 +144,10 @@ async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<String>>>, script: Arc
                 }
             }
             Act::Hang => std::future::pending().await,
+            Act::Hold => {
+                let _ = holds.wait_for(|held| !held).await;
+                return None;
+            }
             Act::Close => return None,
             Act::CloseInBody => {
                 stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{\"choices\"").await.ok()?;

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     encounters::{self, open::OpenFight, stand::FIGHT_OF_CHARACTER},
+    messages::service::REWORDS,
     npcs,
 };
 use base::{
@@ -22,6 +23,8 @@ const PEOPLE_MAX: i64 = 200;
 const CHARACTERS_MAX: i64 = 500;
 /// The most changes that are read at once.
 const CHANGES_MAX: i64 = 500;
+/// The most of them that are of messages, so that their texts are less than a page of bytes.
+const MESSAGES_MAX: usize = 25;
 
 /// The player's character.
 ///
@@ -121,23 +124,45 @@ pub struct Change {
     pub row: Uuid,
 }
 
-/// The changes after `seq`, at most 500, and the `seq` of the last one; `None` if there are none.
+/// Changes in the order of their commits.
+pub struct Changes {
+    pub changes: Vec<Change>,
+    /// The `seq` of the last one.
+    pub last: i64,
+    /// Whether there are more.
+    pub has_more: bool,
+}
+
+/// The changes after `seq`: at most 500, and at most 25 of messages; `None` if there are none. Changes of a message that nobody can read are
+/// left out.
 ///
 /// # Errors
 /// Database errors.
-pub async fn changes(tx: &TenantTx, campaign: Uuid, seq: i64) -> Result<Option<(i64, Vec<Change>)>> {
-    let rows = sqlx::query(
-        "SELECT seq, table_name, row_id, op FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 \
-         ORDER BY seq LIMIT $4",
-    )
+pub async fn changes(tx: &TenantTx, campaign: Uuid, seq: i64) -> Result<Option<Changes>> {
+    let rows = sqlx::query(AssertSqlSafe(format!(
+        "SELECT seq, table_name, row_id, op, table_name <> 'message' OR op <> 'update' OR {REWORDS} AS is_shown \
+         FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 ORDER BY seq LIMIT $4"
+    )))
     .bind(tx.tenant())
     .bind(campaign)
     .bind(seq)
     .bind(CHANGES_MAX)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let Some(last) = rows.last() else { return Ok(None) };
-    let change =
-        |row: &PgRow| Ok(Change { table: row.read("table_name")?, op: row.read("op")?, row: row.read("row_id")? });
-    Ok(Some((last.read("seq")?, rows.iter().map(change).collect::<Result<_>>()?)))
+    let (mut last, mut changes, mut messages) = (None, Vec::new(), 0);
+    for row in &rows {
+        let change = Change { table: row.read("table_name")?, op: row.read("op")?, row: row.read("row_id")? };
+        let is_shown: bool = row.read("is_shown")?;
+        messages += usize::from(is_shown && change.table == "message");
+        if messages > MESSAGES_MAX {
+            break;
+        }
+        last = Some(row.read("seq")?);
+        if is_shown {
+            changes.push(change);
+        }
+    }
+    let Some(last) = last else { return Ok(None) };
+    let is_full = rows.len() == usize::try_from(CHANGES_MAX).unwrap_or(usize::MAX);
+    Ok(Some(Changes { changes, last, has_more: is_full || messages > MESSAGES_MAX }))
 }

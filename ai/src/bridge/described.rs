@@ -186,7 +186,7 @@ pub struct ServerErrorData {
     retry_after_seconds: Option<u64>,
 }
 
-/// A new message.
+/// A message as it is now.
 #[derive(ToSchema)]
 pub struct SaidData {
     /// The message.

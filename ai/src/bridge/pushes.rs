@@ -20,7 +20,7 @@ use crate::{
 use base::{error::Result, stored::Columns};
 use db::{feeds::Feed, tenancy::TenantTx};
 use edge::http::budget;
-use world::{journal::in_utc, playing::Reader};
+use world::{journal::in_utc, messages::service::REWORDS, playing::Reader};
 
 /// The most journal entries that are read at once.
 const ROWS_MAX: i64 = 100;
@@ -165,17 +165,13 @@ fn close(connection: &Connection, row: &PgRow) -> Result<()> {
     Ok(())
 }
 
-/// Reads new, changed and deleted messages, each with who may read it; deleted and changed sessions; and whether the campaign was deleted.
+/// Reads new, reworded and deleted messages, each with who may read it; deleted and changed sessions; and whether the campaign was deleted.
 /// One statement.
 async fn read(app: &Ai, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>) -> Result<Vec<PgRow>> {
     let field = |name: &str| match name {
         "whisper_to" => "n.message -> 'whisper_to'".to_owned(),
         name => format!("(n.message ->> '{name}')"),
     };
-    // An erasure leaves the former words out of its own entries.
-    let is_changed =
-        SHOWN.iter().map(|name| format!("before -> '{name}' IS DISTINCT FROM after -> '{name}'")).collect::<Vec<_>>();
-    let is_changed = is_changed.join(" OR ");
     let player = Reader { role: Role::Player, player: None };
     let (gm, anyone, own) = (Reader::GM.sees(field, "NULL"), player.sees(field, "NULL"), player.sees(field, "p"));
     let sql = format!(
@@ -186,7 +182,7 @@ async fn read(app: &Ai, feed: Feed, window: (i64, i64), players: &BTreeSet<Uuid>
                  WHERE s.tenant_id = $1 AND s.id = n.row_id) END AS session \
          FROM (SELECT seq, table_name, row_id, op, CASE op WHEN 'delete' THEN before ELSE after END AS message FROM journal \
                WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND seq <= $4 \
-                 AND (table_name = 'message' AND (op <> 'update' OR redacted_at IS NOT NULL OR {is_changed}) OR table_name = 'session' AND op <> 'insert' \
+                 AND (table_name = 'message' AND (op <> 'update' OR {REWORDS}) OR table_name = 'session' AND op <> 'insert' \
                    OR table_name = 'reply' AND op = 'insert' \
                    OR table_name = 'character' AND op = 'update' AND before ->> 'location' IS DISTINCT FROM after ->> 'location' \
                    OR table_name = 'campaign' AND op = 'delete')) n \

@@ -1,7 +1,7 @@
 //! What a frontend reports over REST: its world state, and the events at its table. If somebody else sends these, the
 //! session's own frontend is told.
 
-use actix_web::web;
+use actix_web::{HttpRequest, web};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -51,6 +51,7 @@ pub struct EventsTaken {
 pub async fn post_events(
     app: web::Data<Ai>,
     caller: Caller,
+    request: HttpRequest,
     path: web::Path<(String, Uuid)>,
     body: Body<EventsInput>,
 ) -> Result<Reply> {
@@ -65,7 +66,7 @@ pub async fn post_events(
         let results = events::take_in(tx, &caller, &session, &body.value.events).await?;
         Reply::ok(&EventsTaken { count: results.len(), results })
     });
-    let reply = weighed(&app, &caller, body.value.events.len(), key, work).await?;
+    let reply = weighed((&app, &caller), &request, body.value.events.len(), key, work).await?;
     let world = body.value.events.iter().rfind(|e| e.kind == "world_state");
     if let Some(Ok(world)) = world.map(|e| read_world(e.data.clone(), "")) {
         tell(&app, &caller, &path, world).await;

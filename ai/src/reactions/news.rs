@@ -84,8 +84,15 @@ impl News {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         // The first time there is no `$3`, and only the journal's end is read.
         let rows = sqlx::query(
-            "SELECT h.seq AS journal_end, n.* FROM feed_head h LEFT JOIN LATERAL (                  SELECT seq, row_id, table_name = 'reply' AS is_reply FROM journal \
-                 WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND seq <= h.seq                    AND (table_name = 'reply' AND op <> 'delete' AND after ->> 'state' = 'pending'                        AND ($4::uuid IS NULL OR after ->> 'player_id' = $4::text)                      OR table_name = 'character' AND op = 'update' AND ($4 IS NULL OR row_id = $4)                        AND before ->> 'location' IS DISTINCT FROM after ->> 'location')                  ORDER BY seq LIMIT $5) n ON true              WHERE h.tenant_id = $1 AND h.campaign_id = $2 ORDER BY n.seq",
+            "SELECT h.seq AS journal_end, n.* FROM feed_head h LEFT JOIN LATERAL ( \
+                 SELECT seq, row_id, table_name = 'reply' AS is_reply FROM journal \
+                 WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 AND seq <= h.seq \
+                   AND (table_name = 'reply' AND op <> 'delete' AND after ->> 'state' = 'pending' \
+                       AND ($4::uuid IS NULL OR after ->> 'player_id' = $4::text) \
+                     OR table_name = 'character' AND op = 'update' AND ($4 IS NULL OR row_id = $4) \
+                       AND before ->> 'location' IS DISTINCT FROM after ->> 'location') \
+                 ORDER BY seq LIMIT $5) n ON true \
+             WHERE h.tenant_id = $1 AND h.campaign_id = $2 ORDER BY n.seq",
         )
         .bind(tx.tenant())
         .bind(self.campaign)

@@ -56,6 +56,7 @@ async fn admit(request: &ServiceRequest) -> Result<()> {
     request.extensions_mut().insert(rate);
     request.extensions_mut().insert(caller.clone());
     rate.allowed("requests")?;
+    app.admission.belongs_to(caller.tenant_id(), path)?;
     if caller.is_narrowed() && wanted.reach == Reach::Tenant {
         return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
     }

@@ -138,7 +138,7 @@ pub async fn received(
         bytes.extend_from_slice(&chunk);
     }
     if is_out {
-        app.admission.come_back(request.method(), request.path())?;
+        app.admission.come_back(request.method(), request.path(), tenant)?;
     }
     request.extensions_mut().insert(room);
     Ok(bytes)

@@ -160,6 +160,8 @@ fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option
     let caller = response.request().extensions().get::<Caller>().cloned();
     let is_api = response.request().path().starts_with("/v1");
     let headers = response.headers_mut();
+    // What rejected the request is newer than what was counted when it came.
+    let rate = refused.filter(|limit| limit.policy == rate.policy).unwrap_or(rate);
     let (mut policy, mut state) = rate.headers();
     if let Some(limit) = refused.filter(|limit| limit.policy != rate.policy) {
         let (its_policy, its_state) = limit.headers();

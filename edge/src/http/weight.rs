@@ -1,40 +1,60 @@
 //! What a request weighs. A request with many parts, such as fifty actions, counts as that many in its tenant's limit, and the large ones of
 //! a tenant are done one after another. So the others' requests take as long as always, whatever one tenant asks for at once.
 //!
-//! A handler whose work grows with its body does it by [`weighed`].
+//! A handler whose work grows with its body runs that work in [`weighed`].
 
+use actix_web::{HttpMessage, HttpRequest};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{answered, idempotency::IdempotencyKey, reply::Reply};
 use crate::{caller::Caller, limits::Class, state::Edge};
-use base::error::Result;
+use base::{
+    error::{Code, Error, Result},
+    rate::Rate,
+};
 
 /// A request with more parts than this is large.
 const SMALL_PARTS_MAX: usize = 10;
 
-/// Does the work of a request with so many parts. The first of them was counted with the request.
+/// Does the work of a request with this many parts. The first of them was counted with the request. A stored answer costs nothing more, and
+/// neither does a request that does not begin.
 ///
 /// # Errors
-/// Those of `work`; `rate_limited`, `unavailable`, if the key has no stored answer.
+/// Those of `work`; `rate_limited`, `unavailable`.
 pub async fn weighed(
-    app: &Edge,
-    caller: &Caller,
+    (app, caller): (&Edge, &Caller),
+    request: &HttpRequest,
     parts: usize,
     key: Option<&IdempotencyKey>,
     work: impl Future<Output = Result<Reply>>,
 ) -> Result<Reply> {
-    match begun(app, caller, parts).await {
-        Ok(_large) => work.await,
-        Err(refused) => answered(app, caller, key).await?.ok_or(refused),
+    if parts > 1
+        && let Some(stored) = answered(app, caller, key).await?
+    {
+        return Ok(stored);
     }
+    let _large: Option<OwnedSemaphorePermit> = match parts > SMALL_PARTS_MAX {
+        true => Some(app.admission.large(caller.tenant_id()).await?),
+        false => None,
+    };
+    count(app, caller, request, parts)?;
+    work.await
 }
 
-/// Counts the parts, and begins a large request.
-async fn begun(app: &Edge, caller: &Caller, parts: usize) -> Result<Option<OwnedSemaphorePermit>> {
+/// Counts the parts after the first.
+fn count(app: &Edge, caller: &Caller, request: &HttpRequest, parts: usize) -> Result<()> {
     let more = u32::try_from(parts.saturating_sub(1)).unwrap_or(u32::MAX);
-    app.limits.check_more(&caller.tenant, Class::Requests, more).allowed("requests")?;
-    match parts > SMALL_PARTS_MAX {
-        true => app.admission.large(caller.tenant_id()).await.map(Some),
-        false => Ok(None),
+    if more == 0 {
+        return Ok(());
     }
+    let rate = app.limits.check_more(&caller.tenant, Class::Requests, more);
+    let Some(seconds) = rate.retry_after_seconds else {
+        request.extensions_mut().insert::<Rate>(rate);
+        return Ok(());
+    };
+    let detail = format!(
+        "This request counts as {parts} requests, and the limit of {} requests a minute has no room for them yet.",
+        rate.quota
+    );
+    Err(Error::new(Code::RateLimited, detail).retry_after(seconds).by_limit(rate))
 }

@@ -95,8 +95,8 @@ pub struct AvailableModel {
     pub id: String,
 }
 
-/// Counts a question to an endpoint as a turn, and lets its request wait outside of the places for requests. The tenant has one running turn
-/// more until the answer is dropped.
+/// Counts a question to an endpoint as a turn, and lets its request wait outside of the places for requests. The tenant has
+/// one more running turn until the answer is dropped.
 fn asks(app: &Edge, caller: &Caller) -> Result<Permit> {
     let running =
         app.limits.turns.take(caller.tenant_id(), caller.tenant.limits.concurrent_turns, "concurrent-turns")?;

@@ -137,6 +137,7 @@ impl Editor {
         let rate = app.limits.check(&caller.tenant, Class::Requests);
         request.extensions_mut().insert(rate);
         rate.allowed("requests")?;
+        app.admission.belongs_to(caller.tenant_id(), request.path())?;
         if !page.scopes().all(|scope| caller.scopes.has(scope)) {
             let why = format!(
                 "The role {} may not use this page. Ask an administrator for another role.",

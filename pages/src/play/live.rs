@@ -27,7 +27,10 @@ use ai::{
 };
 use base::error::{Code, Error, Result};
 use edge::{caller::keys, http::sse};
-use world::{messages::service::Which, table};
+use world::{
+    messages::service::Which,
+    table::{self, Changes},
+};
 
 /// The longest duration of one stream.
 const FOLLOWED_FOR: Duration = Duration::from_secs(600);
@@ -133,7 +136,7 @@ impl Onlooker {
             // Marked as seen before the rows are read, so that a later change wakes this up again.
             self.end.borrow_and_update();
             let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
-            let bytes = self.look(&seat).await?;
+            let (bytes, has_more) = self.look(&seat).await?;
             // After the look: a credential that is valid now was valid when what it saw was committed.
             let lives = keys::lives(&seat.tx, self.visitor.caller.key.unwrap_or_default()).await?;
             let (campaign, player) = (seat.campaign, seat.player);
@@ -149,6 +152,9 @@ impl Onlooker {
             if !bytes.is_empty() {
                 return Ok(Some(bytes));
             }
+            if has_more {
+                continue;
+            }
             match timeout(sse::HEARTBEAT, self.end.changed()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(_)) => return Ok(None),
@@ -157,10 +163,11 @@ impl Onlooker {
         }
     }
 
-    /// The changes since the last look.
-    async fn look(&mut self, seat: &Seat) -> Result<Bytes> {
-        let Some((last, changes)) = table::changes(&seat.tx, seat.campaign, self.after).await? else {
-            return Ok(Bytes::new());
+    /// The changes since the last look, and whether there are more.
+    async fn look(&mut self, seat: &Seat) -> Result<(Bytes, bool)> {
+        let Some(Changes { changes, last, has_more }) = table::changes(&seat.tx, seat.campaign, self.after).await?
+        else {
+            return Ok((Bytes::new(), false));
         };
         self.after = last;
         let changed = |table: &str, op: Option<&str>| -> Vec<Uuid> {
@@ -169,14 +176,17 @@ impl Onlooker {
         };
         let mut pieces: Vec<(&str, String)> = Vec::new();
         self.replies_wait |= !changed("reply", Some("insert")).is_empty();
-        let new = changed("message", Some("insert"));
-        let said = [new.as_slice(), &changed("message", Some("update"))].concat();
-        let said = seat.messages(Which::These(&said)).await?;
+        let (new, reworded) = (changed("message", Some("insert")), changed("message", Some("update")));
+        let said = seat.messages(Which::These(&[new.as_slice(), &reworded].concat())).await?;
         let attempts = seat.attempts(&said).await?;
         for message in &said {
-            let is_changed = !new.contains(&message.id);
-            let view = MessageView { link: &self.link, message, attempts: attempts.of(message), is_changed };
-            pieces.push(("message", view.render().map_err(Error::internal)?));
+            // A page may have a new message already, from before it was reworded. Then it ignores the first piece, and swaps the second.
+            for (is_so, is_changed) in [(new.contains(&message.id), false), (reworded.contains(&message.id), true)] {
+                if is_so {
+                    let view = MessageView { link: &self.link, message, attempts: attempts.of(message), is_changed };
+                    pieces.push(("message", view.render().map_err(Error::internal)?));
+                }
+            }
         }
         for gone in changed("message", Some("delete")) {
             pieces.push(("message", format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>")));
@@ -206,7 +216,7 @@ impl Onlooker {
         for (n, (name, html)) in pieces.iter().enumerate() {
             sse::html(&mut out, name, Some(id.as_str()).filter(|_| n == last), html);
         }
-        Ok(out.freeze())
+        Ok((out.freeze(), has_more))
     }
 }
 

@@ -73,6 +73,7 @@ impl FromRequest for Visitor {
             let rate = app.limits.check(&visitor.caller.tenant, Class::Requests);
             request.extensions_mut().insert(rate);
             rate.allowed("requests")?;
+            app.admission.belongs_to(visitor.caller.tenant_id(), request.path())?;
             Ok(visitor)
         })
     }

@@ -227,6 +227,12 @@ pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, 
     Ok(stored::each(rows.iter().rev(), |row| items_for_model(row, compact)).into_iter().flatten().collect())
 }
 
+/// SQL for whether a journal entry changes what people read of a message. An erasure leaves the former words out of its entries, so each of
+/// these counts.
+pub const REWORDS: &str = "(redacted_at IS NOT NULL OR before -> 'content' IS DISTINCT FROM after -> 'content' \
+    OR before -> 'speaker' IS DISTINCT FROM after -> 'speaker' OR before -> 'flavor' IS DISTINCT FROM after -> 'flavor' \
+    OR before -> 'roll' IS DISTINCT FROM after -> 'roll')";
+
 /// How far back [`Which::OfActor`] looks: a campaign may have millions of messages, and no index has those of an NPC in order.
 const LOOKED_AT_MAX: i64 = 5_000;
 

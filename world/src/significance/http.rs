@@ -1,6 +1,6 @@
 //! `POST …/actions`, the lists of scores and reactions, and the rehearsal.
 
-use actix_web::web;
+use actix_web::{HttpRequest, web};
 use edge::{
     caller::Caller,
     http::{
@@ -36,6 +36,7 @@ use entity::kind::EntityKind;
 pub async fn report_action(
     app: web::Data<Edge>,
     caller: Caller,
+    request: HttpRequest,
     path: web::Path<String>,
     body: Body<ActionsReport>,
 ) -> Result<Reply> {
@@ -43,7 +44,7 @@ pub async fn report_action(
     let key = body.idempotency.as_ref();
     let work =
         write(&app, &caller, key, async |tx| Reply::accepted(&report::report(tx, &caller, &path, &reports).await?));
-    weighed(&app, &caller, reports.len(), key, work).await
+    weighed((&app, &caller), &request, reports.len(), key, work).await
 }
 
 /// Shows who would react to a list of actions, and why. This stores nothing and asks no model.
@@ -54,6 +55,7 @@ pub async fn report_action(
 pub async fn rehearse_actions(
     app: web::Data<Edge>,
     caller: Caller,
+    request: HttpRequest,
     path: web::Path<String>,
     body: Body<RehearsalInput>,
 ) -> Result<Reply> {
@@ -62,7 +64,7 @@ pub async fn rehearse_actions(
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         Reply::ok(&rehearse::rehearse(&tx, &caller, &path, &body.value).await?)
     });
-    weighed(&app, &caller, body.value.actions.len(), key, work).await
+    weighed((&app, &caller), &request, body.value.actions.len(), key, work).await
 }
 
 /// Lists the scores of NPCs and owners: how much a character's actions have mattered since the last reaction.
