@@ -139,9 +139,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "world",
         &[
-            "guidance",
             "tools",
             "actors",
+            "guidance",
             "significance",
             "dice",
             "erasure",

@@ -23,6 +23,10 @@ async fn every_post_is_replayed_under_its_key() {
             tenant.patch(entity, json!({ "greetings": ["Welcome."] })).await.expect(200);
             body["player_id"] = json!(rows.mallory);
         }
+        if let Some((npc, _)) = path.split_once("/instructions/") {
+            let draft = json!({ "pending_instructions": { "instructions": "Be brief." } });
+            tenant.patch(npc, draft).await.expect(200);
+        }
         let first = tenant.post_with_key(&path, "once", body.clone()).await;
         assert!(first.status < 300, "{path}: {}", first.text);
         assert_eq!(first.header("idempotency-replayed"), "");

@@ -30,11 +30,7 @@ fn names(prompt: &Value) -> Vec<&str> {
 }
 
 async fn accept(world: &World<'_>, npc: &str) {
-    let row = world.get(&format!("/npcs/{npc}")).await.expect(200).body;
-    let pending = row["pending_instructions"].as_object().expect("a draft").clone();
-    let mut patch = Value::Object(pending);
-    patch["pending_instructions"] = Value::Null;
-    world.patch(&format!("/npcs/{npc}"), patch).await.expect(200);
+    world.post(&format!("/npcs/{npc}/instructions/accept"), json!({})).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,7 +117,7 @@ async fn a_cards_instructions_are_a_draft_until_somebody_accepts_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_campaign_document_brings_drafts_too() {
+async fn what_a_campaign_document_says_is_in_force() {
     let server = Server::start().await;
     let acme = server.tenant("acme").await;
     let world = acme.world().await;
@@ -137,15 +133,9 @@ async fn a_campaign_document_brings_drafts_too() {
     let other = server.tenant("other").await;
     other.post("/v1/campaigns/import", document.clone()).await.expect(200);
     let campaign = other.get("/v1/campaigns/port-town").await.expect(200).body;
-    assert_eq!(
-        (&campaign["instructions"], &campaign["pending_instructions"]),
-        (&json!(""), &json!({ "instructions": "Be brief." }))
-    );
+    assert_eq!((&campaign["instructions"], &campaign["pending_instructions"]), (&json!("Be brief."), &Value::Null));
     let bob = other.get("/v1/campaigns/port-town/npcs/innkeeper_bob").await.expect(200).body;
-    assert_eq!(
-        (&bob["instructions"], &bob["pending_instructions"]),
-        (&json!(""), &json!({ "instructions": "Boast." }))
-    );
+    assert_eq!((&bob["instructions"], &bob["pending_instructions"]), (&json!("Boast."), &Value::Null));
     assert_eq!(bob["greetings"], json!(["Welcome!"]));
     let again = other.post("/v1/campaigns/import", document).await.expect(200).body;
     assert_eq!((&again["counts"]["created"], &again["counts"]["updated"]), (&json!(0), &json!(0)), "{again:#}");

@@ -4,6 +4,7 @@ mod anything;
 mod books;
 mod cards;
 mod documents;
+mod drafts;
 mod files;
 mod fuzz;
 mod hostile;

@@ -215,6 +215,8 @@ fn v1(to: &mut impl Routes) {
         npcs::create,
         npcs::patch,
         npcs::delete,
+        npcs::draft::accept,
+        npcs::draft::discard,
         npcs::revisions,
         npcs::restore,
         characters::get,

@@ -50,11 +50,19 @@ shape! {
         /// How many messages of the conversation stand after the note. 0: it stands after the player's words.
         #[serde(default = "four")] #[schema(minimum = 0, maximum = 100, default = 4)] depth: u32,
     }
-    /// Instructions that a file brought. No model reads them until somebody accepts them in the editor, or writes them.
+    /// A draft: what a character card tells models, and what it lets its NPC do. No model reads any of it, and nothing of it has an
+    /// effect, until a person accepts it.
     PendingInstructions {
         #[serde(default, skip_serializing_if = "Option::is_none")] instructions: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")] post_history_instructions: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")] authors_note: Option<AuthorsNote>,
+        /// Tools that the NPC does not have yet, and entries with words of their own. Accepted, each takes the place of the entry
+        /// of the same name, or is added.
+        #[serde(default, skip_serializing_if = "Option::is_none")] available_tools: Option<Vec<ToolRef>>,
+        /// The sum of scores at which the NPC reacts to a player.
+        #[serde(default, skip_serializing_if = "Option::is_none")] #[schema(minimum = 0, maximum = 1_000_000)] reaction_threshold: Option<i32>,
+        /// The score of a single action to which the NPC reacts at once.
+        #[serde(default, skip_serializing_if = "Option::is_none")] #[schema(minimum = 1, maximum = 1_000_000)] immediate_threshold: Option<i32>,
     }
     /// Normal and long range in feet.
     Range { normal: i32, #[serde(default)] long: Option<i32> }

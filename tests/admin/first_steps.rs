@@ -166,7 +166,7 @@ async fn the_overview_shows_life() {
         "On the pier",
         "7/9",
         "1 turn</a> failed",
-        "that nobody has read",
+        "that nobody has accepted",
     ] {
         assert!(page.contains(part), "{part}: {page}");
     }

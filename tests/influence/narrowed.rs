@@ -192,4 +192,9 @@ fn the_world_knows_the_names_of_all_tools() {
     [&mut names, &mut known, &mut older, &mut known_older].into_iter().for_each(|list| list.sort_unstable());
     assert_eq!((names, older), (known, known_older));
     assert!(world::tools::PRICES.iter().all(|(name, _)| world::tools::is_known(name)));
+    // What only reads does not act on the world; what owners pay for does, except remembering.
+    assert!(ai::tools::REGISTRY.iter().all(|tool| !(tool.reads && world::tools::acts(tool.name))));
+    let remembers = |name: &str| world::tools::REMEMBERING.contains(&name);
+    assert!(world::tools::PRICES.iter().all(|(name, _)| world::tools::acts(name) != remembers(name)));
+    assert!(world::tools::REMEMBERING.iter().all(|name| world::tools::is_known(name)));
 }

@@ -117,7 +117,7 @@ async fn an_npc_of_ours_goes_out_as_a_picture_and_comes_back_whole() {
     let acme = server.tenant("acme").await;
     let world = acme.world().await;
     world.patch("/npcs/innkeeper_bob", json!({ "race": "human", "stats": { "armor_class": 13, "hp": 9, "max_hp": 9 }, "inventory": [{ "name": "mug" }],
-        "disposition": "jolly" })).await.expect(200);
+        "disposition": "jolly", "available_tools": ["NPC_memorize"] })).await.expect(200);
     let secret = json!({ "title": "The cellar", "scope": "zone", "associated_id": "inn", "content": "Smugglers.", "secret": true,
         "known_by": ["innkeeper_bob"], "activation": "keyword", "keys": ["cellar"], "tags": ["plot"], "ai_lock": true });
     world.post("/lore", secret).await.expect(201);

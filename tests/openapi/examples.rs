@@ -55,6 +55,10 @@ async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation, ma
     if operation.id == "delete_owner" {
         tenant.patch(&at("/npcs/innkeeper_bob"), json!({ "owner_ids": [] })).await.expect(200);
     }
+    if operation.id.ends_with("_npc_instructions") {
+        let draft = json!({ "pending_instructions": { "instructions": "Be brief." } });
+        tenant.patch(&at("/npcs/innkeeper_bob"), draft).await.expect(200);
+    }
     if operation.id.starts_with("greet_as_") {
         for actor in ["/npcs/innkeeper_bob", "/owners/town_council_owner"] {
             tenant.patch(&at(actor), json!({ "greetings": ["Welcome, {{user}}."] })).await.expect(200);

@@ -128,7 +128,9 @@ impl Rows {
         let last = route.path.rsplit('/').find(|part| !part.starts_with('{')).unwrap_or_default();
         match (route.method, last) {
             ("GET" | "DELETE", _) | ("POST", "cancel" | "undo" | "token" | "rotate" | "restore" | "reset") => json!({}),
-            ("POST", "ack" | "retry" | "test" | "regenerate" | "continue" | "choose") => json!({}),
+            ("POST", "ack" | "retry" | "test" | "regenerate" | "continue" | "choose" | "accept" | "discard") => {
+                json!({})
+            }
             ("POST", "greet") => json!({ "player_id": self.alice }),
             ("PATCH", "turns") => json!({ "narrative": "Changed." }),
             ("POST", "end") if route.path.contains("/reactions/") => json!({}),

@@ -22,7 +22,7 @@ async fn a_draft_is_read_and_accepted() {
     is_sound(&browser).await;
     picture(&browser, "draft").await;
     browser.click("#draft button[value=accept]").await;
-    browser.sees(".done", "The instructions were accepted.").await;
+    browser.sees(".done", "The draft was accepted.").await;
     assert_eq!(browser.count("#draft").await, 0);
     let npc = world.get("/npcs/maren").await.expect(200).body;
     assert_eq!(

@@ -129,7 +129,7 @@ pub struct Attention {
     pub dead_reactions: i64,
     /// Failed turns of the last day, among the newest [`TURNS_MAX`].
     pub failed_turns: i64,
-    /// NPCs and owners with instructions from a file that nobody has accepted yet.
+    /// NPCs and owners with a draft that nobody has accepted yet.
     pub drafts: Vec<Resident>,
 }
 

@@ -49,6 +49,29 @@ pub const NAMES: &[&str] = &[
 /// Older names of tools. They still work.
 pub const OLDER_NAMES: &[&str] = &["create_encounter", "end_encounter", "get_messages", "post_messages"];
 
+/// The tools with which NPCs and owners remember. They change nothing else.
+pub const REMEMBERING: &[&str] = &["NPC_memorize", "OWNER_memorize", "OWNER_memorize_dependables"];
+
+/// The tools that change nothing: they read, measure, roll dice or say what a check comes to.
+const QUIET: &[&str] = &[
+    "get_actor_details",
+    "get_current_scene",
+    "get_encounter",
+    "get_message_history",
+    "get_messages",
+    "get_party_members",
+    "measure_distance",
+    "roll_dice",
+    "search_lore",
+    "mark_impossible",
+    "mark_no_check",
+    "resolve_ability_check",
+    "resolve_contest",
+    "resolve_group_check",
+    "resolve_passive",
+    "resolve_skill_check",
+];
+
 /// The default prices of tools for owners. All other tools are free.
 pub const PRICES: &[(&str, f64)] = &[
     ("OWNER_memorize", 5.0),
@@ -66,6 +89,12 @@ pub const PRICES: &[(&str, f64)] = &[
 #[must_use]
 pub fn is_known(name: &str) -> bool {
     NAMES.contains(&name) || OLDER_NAMES.contains(&name)
+}
+
+/// Whether a tool acts on the world. A tool that no list names does.
+#[must_use]
+pub fn acts(name: &str) -> bool {
+    !REMEMBERING.contains(&name) && !QUIET.contains(&name)
 }
 
 /// The positions of the tools that do not exist, and their names.

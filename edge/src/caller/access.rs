@@ -158,6 +158,8 @@ pub const TABLE: &[Access] = &[
     on("DELETE", "/v1/campaigns/{c}/npcs/{x}", Campaign, Write, Never),
     on("GET",    "/v1/campaigns/{c}/npcs/{x}/revisions", Campaign, Gm, Never),
     on("POST",   "/v1/campaigns/{c}/npcs/{x}/revisions/{seq}/restore", Campaign, Write, Never).and(Gm),
+    on("POST",   "/v1/campaigns/{c}/npcs/{x}/instructions/accept", Campaign, Write, Never),
+    on("POST",   "/v1/campaigns/{c}/npcs/{x}/instructions/discard", Campaign, Write, Never),
     on("GET",    "/v1/campaigns/{c}/npcs/{x}/card.json", Campaign, Read, Never),
     on("GET",    "/v1/campaigns/{c}/npcs/{x}/card.png", Campaign, Read, Never),
     on("GET",    "/v1/campaigns/{c}/npcs/{x}/memories", Campaign, Read, Own),

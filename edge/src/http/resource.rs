@@ -13,8 +13,8 @@ mod write;
 pub use list::{find_page, list, paged, selected};
 pub use slugs::{free_slug, free_slug_in, scope_key, slug_of, slugs_for};
 pub use write::{
-    change, create, delete, fold_columns, insert, insert_columns, patch, plain_columns, remove, returning, update,
-    write_columns,
+    change, change_held, create, delete, fold_columns, insert, insert_columns, patch, plain_columns, remove, returning,
+    update, write_columns,
 };
 
 use actix_web::{HttpRequest, HttpResponse};

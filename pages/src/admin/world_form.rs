@@ -24,7 +24,8 @@ use base::error::{Code, Error, Result};
 use edge::http::{
     Body, Reply, etag::Expected, idempotency::IdempotencyKey, paging::Page, patch, read::typed, resource,
 };
-use world::{guidance, memory};
+use entity::shapes::ToolRef;
+use world::{guidance::draft, memory};
 
 #[derive(Template)]
 #[template(path = "admin/world-form.html", blocks = ["main"])]
@@ -179,16 +180,37 @@ fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView) -> FormPa
 
 /// The draft of a row, by the label of its field.
 pub(super) fn pending(row: &Value) -> Vec<(&'static str, String)> {
-    let texts = [
+    let fields = [
         ("/instructions", "Instructions"),
         ("/post_history_instructions", "Instructions after the conversation"),
         ("/authors_note/text", "Author's note"),
+        ("/available_tools", "Tools"),
+        ("/reaction_threshold", "Reaction threshold"),
+        ("/immediate_threshold", "Immediate threshold"),
     ];
     let text = |(at, label)| {
-        let text = row.pointer(&format!("/pending_instructions{at}"))?.as_str()?;
-        Some((label, text.to_owned()))
+        let text = match row.pointer(&format!("/pending_instructions{at}"))? {
+            Value::Null => return None,
+            Value::String(text) => text.clone(),
+            Value::Array(tools) => tools.iter().map(tool).collect::<Vec<_>>().join("\n\n"),
+            other => other.to_string(),
+        };
+        Some((label, text))
     };
-    texts.into_iter().filter_map(text).collect()
+    fields.into_iter().filter_map(text).collect()
+}
+
+/// A tool of a draft: its name, and what the draft says of it.
+fn tool(entry: &Value) -> String {
+    match serde_json::from_value::<ToolRef>(entry.clone()) {
+        Ok(ToolRef::Name(name)) => name,
+        Ok(ToolRef::Described(tool)) => {
+            let alone = tool.exclusive.then(|| "It must be the only call in its reply.".to_owned());
+            let parameters = tool.parameters.map(|parameters| format!("Parameters: {parameters:#}"));
+            [Some(tool.name), tool.description, alone, parameters].into_iter().flatten().collect::<Vec<_>>().join("\n")
+        }
+        Err(_) => entry.to_string(),
+    }
 }
 
 /// POST that accepts a row's draft or throws it away.
@@ -216,10 +238,12 @@ pub(super) async fn decision(
     write: impl AsyncFnOnce(Expected, Value) -> Result<Reply>,
 ) -> Result<String> {
     let accepts = at.form.text("do") == "accept";
-    let Some(accepted) = guidance::accepted(row) else { return Ok("There is no draft any more.".to_owned()) };
-    let patch = if accepts { accepted } else { serde_json::json!({ "pending_instructions": null }) };
-    let told = if accepts { "The instructions were accepted." } else { "The draft was discarded." };
-    match write(Expected::version(at.form.version().unwrap_or(0)), patch).await {
+    let Some(accepted) = row.as_object().and_then(draft::accepted) else {
+        return Ok("There is no draft any more.".to_owned());
+    };
+    let patch = if accepts { accepted } else { draft::discarded() };
+    let told = if accepts { "The draft was accepted." } else { "The draft was discarded." };
+    match write(Expected::version(at.form.version().unwrap_or(0)), patch.into()).await {
         Ok(_) => Ok(told.to_owned()),
         Err(error) if error.code == Code::PreconditionFailed => {
             Ok("Somebody changed this meanwhile. Read the draft again before you accept it.".to_owned())

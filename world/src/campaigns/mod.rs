@@ -52,8 +52,8 @@ pub struct CampaignInput {
     #[garde(custom(guidance::instructions))]
     #[serde(default)]
     pub instructions: String,
-    /// Instructions that a file brought. No model reads them.
-    #[garde(custom(guidance::pending))]
+    /// Instructions that nobody has accepted yet. No model reads them.
+    #[garde(custom(guidance::pending_of_campaign))]
     #[serde(default)]
     pub pending_instructions: Option<PendingInstructions>,
     #[garde(custom(settings::stored_fit))]

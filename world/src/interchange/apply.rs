@@ -46,8 +46,14 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
     let known_as = slug.clone();
     let identity =
         RowIdentity::ByOrigin { id: card.id, reference: reference(card.id, || format!("card:{}", card.key)), slug };
-    let row =
-        Row { members: npc, at_first: card.at_first, identity, onto: Onto::BesideExtensions, ..Row::at(String::new()) };
+    let row = Row {
+        members: npc,
+        at_first: card.at_first,
+        identity,
+        onto: Onto::BesideExtensions,
+        is_strangers: true,
+        ..Row::at(String::new())
+    };
     let ids = rows::write::<Npcs>(place, vec![row], |_| Members::new(), report).await?;
     if let (Some(book), Some(id)) = (card.book, ids.first()) {
         losses.mapped("/data/character_book/entries/*", "lore", "secret lore entries that only this character knows");

@@ -22,6 +22,7 @@ pub mod described;
 pub mod document;
 pub mod file;
 pub mod http;
+pub mod in_force;
 pub mod lorebook;
 pub mod names;
 pub mod originals;

@@ -6,6 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::in_force::InForce;
+
 /// The largest number of rows that a report lists. The others are only counted.
 const ITEMS_MAX: usize = 2000;
 /// The largest number of fields that a report lists.
@@ -106,8 +108,12 @@ pub struct Report {
     pub messages_created: u32,
     /// The fields of a file in another program's format. Empty for our own documents, because nothing in them is lost.
     pub fields: Vec<FieldReport>,
-    /// What could not be imported as it was.
+    /// What the import puts in force that nobody has to accept (instructions, tools, thresholds of reactions), then what could not be
+    /// imported as it was.
     pub warnings: Vec<String>,
+    /// What goes before the other warnings.
+    #[serde(skip)]
+    pub in_force: InForce,
 }
 
 impl FieldReport {
@@ -158,6 +164,11 @@ impl Report {
     #[must_use]
     pub fn edited_here(&self) -> usize {
         self.items.iter().filter(|item| item.edited_here).count()
+    }
+
+    /// Puts what is now in force before the warnings.
+    pub fn tell_in_force(&mut self) {
+        self.warnings.splice(0..0, std::mem::take(&mut self.in_force).warnings());
     }
 
     /// Adds a warning, up to a limit.

@@ -74,7 +74,8 @@ impl Import<'_> {
     /// What cannot be stored, with a pointer into the file; `quota_exceeded`.
     pub async fn write(self) -> Result<Report> {
         let is_dry_run = self.is_dry_run;
-        let report = write(self).await?;
+        let mut report = write(self).await?;
+        report.tell_in_force();
         metrics::IMPORTS.with_label_values(&[report.format, if is_dry_run { "yes" } else { "no" }]).inc();
         Ok(report)
     }

@@ -1,6 +1,7 @@
 //! NPCs: who they are, how they speak, which tools they may call, and a stat block for fights.
 
 pub mod changes;
+pub mod draft;
 pub mod place;
 
 use entity::{
@@ -120,7 +121,7 @@ pub struct NpcInput {
     #[garde(custom(guidance::instructions))]
     #[serde(default)]
     pub scenario: String,
-    /// Instructions that a file brought. No model reads them.
+    /// What a character card tells models and lets the NPC do. It has no effect until somebody accepts it.
     #[garde(custom(guidance::pending))]
     #[serde(default)]
     pub pending_instructions: Option<PendingInstructions>,

@@ -209,7 +209,7 @@ pub struct OwnerInput {
     #[garde(custom(guidance::instructions))]
     #[serde(default)]
     pub scenario: String,
-    /// Instructions that a file brought. No model reads them.
+    /// Instructions that nobody has accepted yet. No model reads them.
     #[garde(custom(guidance::pending))]
     #[serde(default)]
     pub pending_instructions: Option<PendingInstructions>,

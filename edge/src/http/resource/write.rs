@@ -138,33 +138,46 @@ pub async fn change<R: Resource>(
             true => hold_key::<R>(tx, caller, c.as_ref(), &x).await?,
             false => hold::<R>(tx, caller, c.as_ref(), &x).await?,
         };
-        let stamp = R::stamp(&current);
-        let (id, version) = (stamp.id, stamp.version);
-        expected.check(version)?;
-        let before = R::watched(&current);
-        let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
-        let campaign = shown.get("campaign_id").and_then(Value::as_str).and_then(|c| c.parse().ok()).unwrap_or(id);
-        let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
-        if R::LISTS_TOOLS {
-            app.check_tools(&changes["available_tools"], &shown["available_tools"])?;
-        }
-        let bytes_before = bounds::size(&shown);
-        let keys = keys_of(&shown);
-        let derived = R::derived(&shown, &changes);
-        let mut document = patch::apply(shown, changes.clone(), &read_only)?;
-        if let Value::Object(members) = &mut document {
-            members.retain(|name, _| !derived.contains(&name.as_str()));
-        }
-        bounds::check_patched::<R::Input>(&document, &changes, bytes_before)?;
-        let input: R::Input = bounds::typed(document)?;
-        validate::check(&input)?;
-        let place = Place { tx, campaign, caller };
-        let model = write_over::<R>(&place, id, &keys, input).await?;
-        R::changed(&place, before, &model).await?;
-        let version = R::stamp(&model).version;
-        Ok(Reply::ok(&R::whole(&place, model).await?)?.versioned(version))
+        expected.check(R::stamp(&current).version)?;
+        change_held::<R>(app, caller, tx, current, changes.clone()).await
     })
     .await
+}
+
+/// Changes a row that the transaction has locked, by a merge patch.
+///
+/// # Errors
+/// `validation_failed`, `slug_taken`.
+pub async fn change_held<R: Resource>(
+    app: &Edge,
+    caller: &Caller,
+    tx: &TenantTx,
+    current: R::Model,
+    changes: Value,
+) -> Result<Reply> {
+    let id = R::stamp(&current).id;
+    let before = R::watched(&current);
+    let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
+    let campaign = shown.get("campaign_id").and_then(Value::as_str).and_then(|c| c.parse().ok()).unwrap_or(id);
+    let read_only: Vec<_> = READ_ONLY.iter().chain(R::READ_ONLY).copied().collect();
+    if R::LISTS_TOOLS {
+        app.check_tools(&changes["available_tools"], &shown["available_tools"])?;
+    }
+    let bytes_before = bounds::size(&shown);
+    let keys = keys_of(&shown);
+    let derived = R::derived(&shown, &changes);
+    let mut document = patch::apply(shown, changes.clone(), &read_only)?;
+    if let Value::Object(members) = &mut document {
+        members.retain(|name, _| !derived.contains(&name.as_str()));
+    }
+    bounds::check_patched::<R::Input>(&document, &changes, bytes_before)?;
+    let input: R::Input = bounds::typed(document)?;
+    validate::check(&input)?;
+    let place = Place { tx, campaign, caller };
+    let model = write_over::<R>(&place, id, &keys, input).await?;
+    R::changed(&place, before, &model).await?;
+    let version = R::stamp(&model).version;
+    Ok(Reply::ok(&R::whole(&place, model).await?)?.versioned(version))
 }
 
 /// Writes a valid input over a row that the transaction has locked, and that is now `present`.

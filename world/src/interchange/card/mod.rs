@@ -1,13 +1,14 @@
 //! Converts character cards, V1 to V3, to NPCs and back.
 //!
 //! The card's data is stored with the NPC under `extensions.character_card`, so that an export gives back what has no
-//! meaning here. Instructions to a model (`system_prompt`, `post_history_instructions`, `depth_prompt`) are a draft until
-//! somebody accepts them, because a card is text from a stranger. Assets are file names and URLs; none is fetched or stored.
+//! meaning here. What a card tells a model or lets the NPC do (`system_prompt`, `post_history_instructions`, `depth_prompt`, tools,
+//! thresholds of reactions) is a draft until somebody accepts it, because a stranger wrote the card. Assets are file names and
+//! URLs; none is fetched or stored.
 
 mod fields;
 mod speech;
 
-use crate::npcs::MEMORY_TOOL;
+use crate::{guidance::draft, npcs::MEMORY_TOOL};
 use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
@@ -151,10 +152,7 @@ fn of_value(mut value: Value, losses: &mut Losses) -> Result<Card> {
     let first_format = FORMATS.into_iter().find(|name| *name == string(&ours, "format"));
     let owners = ours.get("owners").and_then(Value::as_array).into_iter().flatten();
     let owners = owners.filter_map(Value::as_str).take(50).map(ToOwned::to_owned).collect();
-    for (member, value) in ours.into_iter().filter(|(member, _)| OURS.contains(&member.as_str()) || member == "slug") {
-        losses.kept(&format!("{}/extensions/tavernkeep/{member}", at.0), &member);
-        npc.insert(member, value);
-    }
+    take_ours(ours, &mut npc, at, losses);
     let mut at_first = Members::new();
     if !npc.contains_key("available_tools") {
         at_first.insert("available_tools".to_owned(), json!([MEMORY_TOOL]));
@@ -324,7 +322,20 @@ const OURS: &[&str] = &[
     "disposition",
     "inventory",
     "reaction_threshold",
+    "immediate_threshold",
 ];
+
+/// Takes over the members that only cards written by us have.
+fn take_ours(ours: Members, npc: &mut Members, at: At, losses: &mut Losses) {
+    for (member, value) in ours.into_iter().filter(|(member, _)| OURS.contains(&member.as_str()) || member == "slug") {
+        let path = format!("{}/extensions/tavernkeep/{member}", at.0);
+        match speech::waits(&member, &value) {
+            true => losses.mapped(&path, draft::PENDING, speech::DRAFT),
+            false => losses.kept(&path, &member),
+        }
+        npc.insert(member, value);
+    }
+}
 
 /// The card data that an NPC keeps: without the NPC's own texts and, if it is too large, without the largest members.
 fn keep(
@@ -375,6 +386,10 @@ fn keep(
 /// has the entries of its book.
 #[must_use]
 pub fn write(npc: &Members, owners: &[String], lore: &[Members]) -> Value {
+    // A draft is written as if it had been accepted: the card's author wrote it.
+    let mut accepted = npc.clone();
+    accepted.extend(draft::accepted(npc).unwrap_or_default());
+    let npc = &accepted;
     let mut card = without_originals(npc, owners, lore);
     originals::put_back(kept_of(npc), &mut card);
     card

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{At, CUT, TEXT_CHARS_MAX};
 use crate::{
-    guidance,
+    guidance::{self, draft},
     interchange::{
         book::{Members, world_info::UNKNOWN_MACRO},
         report::Losses,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What a draft is.
-const DRAFT: &str = "a draft: no model reads it until somebody accepts it in the editor";
+pub(super) const DRAFT: &str = "a draft: it has no effect, and no model reads it, until somebody accepts it";
 /// Why a text is not a text of the NPC.
 const NO_END: &str = "a macro in it has no end; the text is kept and exported again, but no model reads it";
 /// The member of a card's extensions with the author's note.
@@ -57,6 +57,14 @@ pub(super) fn tell(data: &Members, at: At, losses: &mut Losses) {
         );
     } else if all > 0 {
         losses.mapped(&path, "greetings", "");
+    }
+}
+
+/// Whether a member of our own is a draft, or part of one, for an NPC that is new.
+pub(super) fn waits(member: &str, value: &Value) -> bool {
+    match member {
+        "available_tools" => value.as_array().is_some_and(|tools| !tools.iter().all(draft::applies_at_once)),
+        _ => matches!(member, "reaction_threshold" | "immediate_threshold"),
     }
 }
 
@@ -122,20 +130,15 @@ fn exported<'a>(own: &'a str, kept: &'a str) -> &'a str {
     if is_same && !kept.is_empty() { kept } else { own }
 }
 
-/// Writes the texts of [`of`] into a card's data. A draft is written as if it had been accepted: the card's author wrote it.
+/// Writes the texts of [`of`] into a card's data.
 pub(super) fn put(npc: &Members, data: &mut Members) {
-    let pending = npc.get("pending_instructions").and_then(Value::as_object);
-    let drafted = |member: &str| {
-        let own = string(npc, member);
-        if own.is_empty() { pending.map(|pending| string(pending, member)).unwrap_or_default() } else { own }
-    };
-    for (field, own) in [
-        ("scenario", string(npc, "scenario")),
-        ("mes_example", string(npc, "example_dialogue")),
-        ("system_prompt", drafted("instructions")),
-        ("post_history_instructions", drafted("post_history_instructions")),
+    for (field, member) in [
+        ("scenario", "scenario"),
+        ("mes_example", "example_dialogue"),
+        ("system_prompt", "instructions"),
+        ("post_history_instructions", "post_history_instructions"),
     ] {
-        let text = exported(own, string(data, field)).to_owned();
+        let text = exported(string(npc, member), string(data, field)).to_owned();
         data.insert(field.to_owned(), text.into());
     }
     let greetings = text::list(npc, "greetings");
@@ -147,8 +150,7 @@ pub(super) fn put(npc: &Members, data: &mut Members) {
         data.insert("first_mes".to_owned(), first.into());
         data.insert("alternate_greetings".to_owned(), others);
     }
-    let note = [npc.get("authors_note"), pending.and_then(|pending| pending.get("authors_note"))];
-    let note = note.into_iter().flatten().find_map(Value::as_object).cloned();
+    let note = npc.get("authors_note").and_then(Value::as_object).cloned();
     let extensions = data.entry("extensions").or_insert_with(|| json!({}));
     if !extensions.is_object() {
         *extensions = json!({});

@@ -17,7 +17,6 @@ use super::{BehaviorDocument, FORMAT, ROWS_MAX, VERSION, apart::read_apart, talk
 use crate::{
     campaigns::{Campaigns, fork},
     characters::Characters,
-    guidance,
     interchange::{
         book::Members,
         names::Names,
@@ -259,9 +258,9 @@ async fn campaign(
         Ok(input)
     };
     let Some(id) = id else {
-        guidance::draft(&mut members, None);
         let campaign = Uuid::now_v7();
         let place = Place { tx, campaign, caller };
+        report.in_force.note(&slug, None, &members);
         resource::insert::<Campaigns>(&place, read(members)?).await?;
         report.note(noted(slug, Some(campaign), ("created", Vec::new())));
         return Ok(campaign);
@@ -275,12 +274,12 @@ async fn campaign(
         !resource::READ_ONLY.contains(&name.as_str()) && !Campaigns::READ_ONLY.contains(&name.as_str())
     });
     let before = Campaigns::columns(&place, read(shown.clone())?).await?;
-    guidance::draft(&mut members, Some(&shown));
     shown.extend(members);
     let after = Campaigns::columns(&place, read(shown)?).await?;
     let action = if before == after { "unchanged" } else { "updated" };
     let changes = rows::changed_names(&before, &after);
     if before != after {
+        report.in_force.note(&slug, Some(&before), &after);
         resource::write_columns::<Campaigns>(&place, id, after).await?;
     }
     report.note(noted(slug, Some(id), (action, changes)));

@@ -92,7 +92,10 @@ where
         put::<R>(place, &plans).await?;
         for plan in plans {
             ids.push(plan.id);
-            let Plan { id, slug, label, action, changes, .. } = plan;
+            let Plan { id, columns, slug, label, action, changes } = plan;
+            if R::LISTS_TOOLS {
+                report.in_force.note(&slug, stored.shown(id), &columns);
+            }
             let edited_here = edited.contains(&id);
             report.note(Imported { kind: R::TABLE, slug, label, id: Some(id), action, changes, edited_here });
         }

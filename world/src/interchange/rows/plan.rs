@@ -10,7 +10,7 @@ use super::{
     slugs::Slugs,
     stored::{Found, Stored},
 };
-use crate::{actors, guidance};
+use crate::{actors, guidance::draft};
 use base::error::{Code, Error, Result};
 use edge::http::{
     bounds, patch, read,
@@ -73,8 +73,8 @@ impl Writer<'_> {
             }
         };
         row.members.insert("slug".to_owned(), slug.as_str().into());
-        if R::LISTS_TOOLS {
-            guidance::draft(&mut row.members, None);
+        if row.is_strangers && R::LISTS_TOOLS {
+            draft::keep_apart(&mut row.members, None);
         }
         for (name, value) in row.at_first {
             row.members.entry(name).or_insert(value);
@@ -99,8 +99,8 @@ impl Writer<'_> {
         let Found { id, model, shown } = found;
         let slug = shown.get("slug").and_then(Value::as_str).unwrap_or_default().to_owned();
         row.members.remove("slug");
-        if R::LISTS_TOOLS {
-            guidance::draft(&mut row.members, Some(shown));
+        if row.is_strangers && R::LISTS_TOOLS {
+            draft::keep_apart(&mut row.members, Some(shown));
         }
         let before: R::Input = read::typed(Value::Object(shown.clone()))?;
         let after_input = checked::<R>(met(shown.clone(), row.members, row.onto))?;

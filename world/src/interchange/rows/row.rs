@@ -41,6 +41,8 @@ pub struct Row {
     pub beside: Map<String, Value>,
     /// Columns for a new row that the file does not set.
     pub beside_first: Map<String, Value>,
+    /// Whether a stranger wrote the file. What it tells models or lets an NPC do is then a draft.
+    pub is_strangers: bool,
     /// The position in the file.
     pub pointer: String,
 }
@@ -56,6 +58,7 @@ impl Row {
             onto: Onto::Replace,
             beside: Map::new(),
             beside_first: Map::new(),
+            is_strangers: false,
             pointer,
         }
     }

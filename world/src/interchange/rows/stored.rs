@@ -101,6 +101,11 @@ impl<M: Clone> Stored<M> {
         Ok(hidden)
     }
 
+    /// The members of an existing row.
+    pub(super) fn shown(&self, id: Uuid) -> Option<&Map<String, Value>> {
+        Some(&self.found.get(*self.by_id.get(&id)?)?.shown)
+    }
+
     pub(super) fn find(&self, identity: &RowIdentity) -> Option<&Found<M>> {
         let place = match identity {
             RowIdentity::BySlug(slug) => self.by_slug.get(slug),
