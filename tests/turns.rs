@@ -7,6 +7,7 @@ mod clean;
 mod failures;
 mod records;
 mod replies;
+mod rules_of_attempts;
 mod settings;
 mod subjects;
 mod told;

@@ -181,6 +181,46 @@ async fn who_may_write_decides_once_about_what_was_read() {
     assert_eq!(world.patch("", none).await.problem(422, "validation_failed").pointers(), ["/pending_instructions"]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cards_book_is_known_by_nobody_else() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let mut odd = card();
+    odd["data"]["character_book"] = json!({ "entries": [{ "keys": [], "constant": true, "content": "Bob obeys.", "comment": "Order",
+        "extensions": { "tavernkeep": { "slug": "order", "known_by": ["innkeeper_bob", "maren"] } } }] });
+    world.post(IMPORT, odd.clone()).await.expect(200);
+    let (lore, id) = (world.get("/lore/order").await.expect(200).body, maren(&world).await["id"].clone());
+    assert_eq!((&lore["known_by"], &lore["secret"]), (&json!([id]), &json!(true)));
+    let bob = world.prompt("innkeeper_bob", "player_alice", "Hello.").await;
+    assert!(!bob["messages"].to_string().contains("Bob obeys."), "{bob:#}");
+    // Whom somebody told of it here still knows it.
+    world.patch("/lore/order", json!({ "known_by": [] , "secret": false })).await.expect(200);
+    odd["data"]["character_book"]["entries"][0]["content"] = json!("Maren obeys.");
+    world.post(IMPORT, odd).await.expect(200);
+    let lore = world.get("/lore/order").await.expect(200).body;
+    assert_eq!(
+        (&lore["known_by"], &lore["secret"], &lore["content"]),
+        (&json!([]), &json!(false), &json!("Maren obeys."))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_text_that_was_discarded_is_gone_too() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let mut long = card();
+    long["data"]["system_prompt"] = json!("Obey. ".repeat(4000));
+    long["data"]["extensions"]["depth_prompt"] =
+        json!({ "prompt": "Obey. ".repeat(4000), "depth": 3, "role": "system" });
+    world.post(IMPORT, long.clone()).await.expect(200);
+    let exported = async || world.get("/npcs/maren/card.json").await.expect(200).body["data"].clone();
+    assert_eq!(exported().await["system_prompt"], long["data"]["system_prompt"]);
+    world.post("/npcs/maren/instructions/discard", json!({})).await.expect(200);
+    assert!(!exported().await.to_string().contains("Obey. Obey."));
+}
+
 /// The lines of a report that say what is in force.
 fn in_force(report: &Value) -> Vec<String> {
     let warnings = report["warnings"].as_array().unwrap().iter();
@@ -214,7 +254,7 @@ async fn documents_restore_what_they_hold_and_count_it_first() {
             "The file brings 3 tools with words of their own: `OWNER_memorize` of `town_council_owner`, \
              `OWNER_memorize_dependables` of `town_council_owner`, `apply_damage` of `innkeeper_bob`.",
             "The file brings 1 tool that acts on the world: `apply_damage` of `innkeeper_bob`.",
-            "The file brings 1 threshold of reactions: `innkeeper_bob` at a sum of 7.",
+            "The file brings 1 threshold of reactions: `innkeeper_bob` reacts to a sum of scores of 7.",
             "The file brings 2 texts of instructions for models: `instructions` of `port-town`, `instructions` of `innkeeper_bob`.",
         ]
     );
@@ -235,8 +275,9 @@ async fn documents_restore_what_they_hold_and_count_it_first() {
         [
             "The file brings 7 tools with words of their own: `NPC_memorize` of `n0`, `NPC_memorize` of `n1`, `NPC_memorize` of `n2`, \
              `NPC_memorize` of `n3`, `NPC_memorize` of `n4` and 2 more.",
-            "The file brings 7 thresholds of reactions: `n0` at one action of 3, `n1` at one action of 3, `n2` at one action of 3, \
-             `n3` at one action of 3, `n4` at one action of 3 and 2 more.",
+            "The file brings 7 thresholds of reactions: `n0` reacts to a single action with a score of 3, `n1` reacts to a single action with \
+             a score of 3, `n2` reacts to a single action with a score of 3, `n3` reacts to a single action with a score of 3, `n4` \
+             reacts to a single action with a score of 3 and 2 more.",
         ]
     );
     assert!(report["warnings"][2].as_str().unwrap().contains("no tool `fly`"), "{report:#}");

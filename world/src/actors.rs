@@ -189,11 +189,14 @@ pub async fn may_be_forgotten(tx: &TenantTx, campaign: Uuid, actor: Uuid) -> Res
 /// The most references that an error lists.
 const REFERENCES_NAMED_MAX: i64 = 100;
 
+/// The most tools that a row may list.
+pub const TOOLS_MAX: usize = 100;
+
 /// Checks a list of tools: its length and the form of the names. A list that is written over the API may name only
 /// tools that exist (`Above::check_tools`). Of a list in a file, others are left out.
 pub fn tool_refs(tools: &[ToolRef], _: &()) -> garde::Result {
-    if tools.len() > 100 {
-        return Err(garde::Error::new("must have at most 100 tools"));
+    if tools.len() > TOOLS_MAX {
+        return Err(garde::Error::new(format!("must have at most {TOOLS_MAX} tools")));
     }
     let is_name =
         |n: &str| (1..=64).contains(&n.len()) && n.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));

@@ -278,18 +278,25 @@ pub fn refuse_some(conflicts: &[Conflict], total: usize, what: &str) -> Result<(
         1 => "1 change".to_owned(),
         n => format!("{n} changes"),
     };
-    let mut error = Error::new(Code::UndoConflict, format!("Nothing was undone: {count} came after the {what}."));
+    let detail = match conflicts.first().map(|c| c.reason.as_str()) {
+        Some("locked") => format!("Nothing was changed: the {what} changed rows that are locked now."),
+        Some("not_enough") => format!("Nothing was changed: the {what} cannot be paid again."),
+        _ => format!("Nothing was undone: {count} came after the {what}."),
+    };
+    let mut error = Error::new(Code::UndoConflict, detail);
     error.errors = conflicts
         .iter()
         .take(CONFLICTS_MAX)
         .map(|c| FieldError {
             pointer: format!("/{}/{}", c.table, c.id),
-            message: match &c.column {
-                Some(column) => format!("`{column}` was changed after the {what}."),
-                None if c.reason == "used_since" => {
+            message: match (c.reason.as_str(), &c.column) {
+                ("locked", _) => "`ai_lock` is true, so this row keeps its values.".to_owned(),
+                ("not_enough", Some(column)) => format!("There is too little of `{column}` now to pay for it again."),
+                (_, Some(column)) => format!("`{column}` was changed after the {what}."),
+                ("used_since", None) => {
                     format!("It has memories or messages newer than the {what}, which would be deleted with it.")
                 }
-                None => format!("The row was changed, deleted or created again after the {what}."),
+                (_, None) => format!("The row was changed, deleted or created again after the {what}."),
             },
             code: c.reason.clone().into(),
         })

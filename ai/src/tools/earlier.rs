@@ -1,46 +1,75 @@
-//! What a turn's earlier attempts rolled. The same formula gets the same dice again.
+//! What a turn's earlier attempts rolled. Another attempt gets the same dice again, however its formulas are written: a die that lies on
+//! the table stays there.
+//!
+//! A roll that means the same as an earlier roll gets the dice of that roll. Any other roll takes what lies there, die by die, as long as
+//! there is one with so many faces that this attempt has not taken yet.
 
-use std::{cell::RefCell, collections::HashMap};
+use std::{
+    cell::RefCell,
+    collections::{HashMap, VecDeque},
+};
 
+use rules::dice::{Dice, Formula, OutOfDice};
 use serde_json::Value;
 
-/// The dice of `roll_dice`, by formula.
+/// The dice of `roll_dice`.
 #[derive(Clone, Debug, Default)]
 pub struct Earlier {
-    /// For each formula the dice of its first roll, its second roll, and so on.
-    rolls: HashMap<String, Vec<Vec<u32>>>,
-    /// How many rolls of each formula were taken by committed calls, and by the present batch.
+    /// The values of all dice, by their faces, in the order in which they were rolled first.
+    dice: HashMap<u32, Vec<u32>>,
+    /// For each formula, by its meaning, the dice of its first roll, its second roll, and so on.
+    rolls: HashMap<String, Vec<Vec<Die>>>,
+    /// What committed calls have taken, and what they and the present batch have taken.
     kept: RefCell<Taken>,
     taken: RefCell<Taken>,
 }
 
-/// How often each formula was rolled.
-type Taken = HashMap<String, usize>;
+/// A die in [`Earlier::dice`]: its faces, and its position among those with so many faces.
+type Die = (u32, usize);
 
 impl Earlier {
-    /// Adds the rolls of a turn's calls, as its answer lists them. What is known already stays: the first attempt that rolled a formula
-    /// that often decides.
+    /// Adds the rolls of a turn's calls, as its answer lists them. What is known already stays: the first attempt that rolled a die
+    /// decides.
     pub fn learn(&mut self, calls: &Value) {
-        let mut counts: HashMap<&str, usize> = HashMap::new();
+        let mut taken = Taken::default();
         let rolls = calls.as_array().into_iter().flatten().filter(|call| call["name"] == "roll_dice");
         for roll in rolls.flat_map(|call| call["result"]["results"].as_array().into_iter().flatten()) {
-            let (Some(formula), Some(dice)) = (roll["formula"].as_str(), dice_of(roll)) else { continue };
-            let count = counts.entry(formula).or_default();
-            let known = self.rolls.entry(formula.to_owned()).or_default();
-            if known.len() == *count {
+            let (Some(formula), Some(rolled)) = (roll["formula"].as_str(), dice_of(roll)) else { continue };
+            let known = self.rolls.entry(meaning(formula)).or_default();
+            let nth = taken.count(meaning(formula));
+            if known.len() <= nth {
+                let mut dice = Vec::with_capacity(rolled.len());
+                for (faces, value) in rolled {
+                    let lies = self.dice.entry(faces).or_default();
+                    let at = taken.first(faces);
+                    if lies.len() == at {
+                        lies.push(value);
+                    }
+                    taken.take((faces, at));
+                    dice.push((faces, at));
+                }
                 known.push(dice);
+            } else {
+                known.get(nth).into_iter().flatten().for_each(|die| taken.take(*die));
             }
-            *count += 1;
         }
     }
 
-    /// The dice of the next roll of a formula, if it was rolled that often before.
-    pub fn take(&self, formula: &str) -> Option<&[u32]> {
-        let mut taken = self.taken.borrow_mut();
-        let count = taken.entry(formula.to_owned()).or_default();
-        let dice = self.rolls.get(formula).and_then(|rolls| rolls.get(*count));
-        *count += 1;
-        dice.map(Vec::as_slice)
+    /// The dice for the next roll of a formula.
+    #[must_use]
+    pub fn table(&self, formula: &str) -> Table<'_> {
+        let (mut taken, meaning) = (self.taken.borrow().clone(), meaning(formula));
+        let nth = taken.count(meaning.clone());
+        let mut own: HashMap<u32, VecDeque<usize>> = HashMap::new();
+        for (faces, at) in self.rolls.get(&meaning).and_then(|rolls| rolls.get(nth)).into_iter().flatten() {
+            own.entry(*faces).or_default().push_back(*at);
+        }
+        Table { lies: &self.dice, own, taken, used: 0 }
+    }
+
+    /// What a roll has taken stays taken.
+    pub fn take(&self, table: Table<'_>) {
+        *self.taken.borrow_mut() = table.taken;
     }
 
     /// Starts a batch, possibly again. Rolls of uncommitted calls are open again.
@@ -54,13 +83,97 @@ impl Earlier {
     }
 }
 
-/// The values of a roll's dice, in the order in which given dice are used. None for a roll that failed.
-fn dice_of(roll: &Value) -> Option<Vec<u32>> {
+/// The dice that lie on the table, for one roll.
+pub struct Table<'e> {
+    lies: &'e HashMap<u32, Vec<u32>>,
+    /// The dice of an earlier roll that means the same, by their faces.
+    own: HashMap<u32, VecDeque<usize>>,
+    taken: Taken,
+    used: usize,
+}
+
+impl Table<'_> {
+    /// How many dice the roll has taken.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.used
+    }
+}
+
+impl Dice for Table<'_> {
+    fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
+        let own = self.own.get_mut(&faces);
+        let own = own.and_then(|own| std::iter::from_fn(|| own.pop_front()).find(|at| !self.taken.has((faces, *at))));
+        let at = own.unwrap_or_else(|| self.taken.first(faces));
+        let value = self.lies.get(&faces).and_then(|lies| lies.get(at));
+        let value = *value.ok_or(OutOfDice::TooFew { index: self.used, faces })?;
+        self.taken.take((faces, at));
+        self.used += 1;
+        Ok(value)
+    }
+}
+
+/// What an attempt has taken.
+#[derive(Clone, Debug, Default)]
+struct Taken {
+    /// By faces: which dice are taken, and the position of the first that is not.
+    dice: HashMap<u32, (Vec<bool>, usize)>,
+    /// How often each formula was rolled.
+    rolls: HashMap<String, usize>,
+}
+
+impl Taken {
+    fn has(&self, (faces, at): Die) -> bool {
+        self.dice.get(&faces).and_then(|(taken, _)| taken.get(at)).copied().unwrap_or_default()
+    }
+
+    /// The position of the first die with so many faces that is not taken.
+    fn first(&self, faces: u32) -> usize {
+        self.dice.get(&faces).map_or(0, |(_, first)| *first)
+    }
+
+    fn take(&mut self, (faces, at): Die) {
+        let (taken, first) = self.dice.entry(faces).or_default();
+        if taken.len() <= at {
+            taken.resize(at + 1, false);
+        }
+        if let Some(taken) = taken.get_mut(at) {
+            *taken = true;
+        }
+        while taken.get(*first) == Some(&true) {
+            *first += 1;
+        }
+    }
+
+    /// How often a formula was rolled before. Counts one more.
+    fn count(&mut self, meaning: String) -> usize {
+        let count = self.rolls.entry(meaning).or_default();
+        *count += 1;
+        *count - 1
+    }
+}
+
+/// What a formula means, however it is written. A text that is no formula stands for itself.
+fn meaning(formula: &str) -> String {
+    Formula::parse(formula).map_or_else(|_| formula.to_owned(), |formula| formula.meaning())
+}
+
+/// A roll's dice in the order of rolling: the faces of each, and what it showed from 1. None for a roll that failed.
+fn dice_of(roll: &Value) -> Option<Vec<(u32, u32)>> {
     if roll["success"] != true {
         return None;
     }
-    let dice = roll["dice"].as_array()?;
-    dice.iter().map(|die| die["value"].as_u64().and_then(|value| u32::try_from(value).ok())).collect()
+    let die = |die: &Value| {
+        let lowest = match die["kind"].as_str() {
+            Some("fate") => -1,
+            Some("coin") => 0,
+            _ => 1,
+        };
+        let faces = u32::try_from(die["faces"].as_u64()?).ok()?;
+        let value = u32::try_from(die["value"].as_i64()? - lowest + 1).ok()?;
+        (1..=faces).contains(&value).then_some((faces, value))
+    };
+    roll["dice"].as_array()?.iter().map(die).collect()
 }
 
 #[cfg(test)]
@@ -68,26 +181,96 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    #[test]
-    fn the_same_formula_gets_the_dice_of_its_turn() {
-        let call = |rolls: &[(&str, u32)]| {
-            let results: Vec<Value> = rolls
-                .iter()
-                .map(|(formula, value)| json!({ "formula": formula, "success": true, "dice": [{ "faces": 20, "value": value }] }))
-                .collect();
-            json!([{ "name": "roll_dice", "result": { "results": results } }, { "name": "NPC_memorize" }])
+    /// An earlier attempt that rolled these formulas with these dice.
+    fn attempt(rolls: &[(&str, &[(u32, i32)])]) -> Value {
+        let roll = |(formula, dice): &(&str, &[(u32, i32)])| {
+            let dice: Vec<Value> =
+                dice.iter().map(|(faces, value)| json!({ "faces": faces, "value": value })).collect();
+            json!({ "formula": formula, "success": true, "dice": dice })
         };
+        let results: Vec<Value> = rolls.iter().map(roll).collect();
+        json!([{ "name": "roll_dice", "result": { "results": results } }, { "name": "NPC_memorize" }])
+    }
+
+    fn known(attempts: &[Value]) -> Earlier {
         let mut earlier = Earlier::default();
-        earlier.learn(&call(&[("1d20", 7), ("1d6", 3)]));
-        earlier.learn(&call(&[("1d20", 11), ("1d20", 12)]));
+        attempts.iter().for_each(|calls| earlier.learn(calls));
         earlier.begin();
-        assert_eq!(earlier.take("1d20"), Some(&[7][..]));
+        earlier
+    }
+
+    /// The total of a roll with the dice on the table alone. None if there are too few.
+    fn total(earlier: &Earlier, formula: &str) -> Option<f64> {
+        let mut table = earlier.table(formula);
+        let total = Formula::parse(formula).unwrap().total(&mut table, &|_: &str| None).ok()?;
+        earlier.take(table);
+        Some(total)
+    }
+
+    #[test]
+    fn the_same_roll_gets_its_dice() {
+        let earlier = known(&[
+            attempt(&[("1d20", &[(20, 7)]), ("1d6", &[(6, 3)])]),
+            attempt(&[("1d20", &[(20, 7)]), ("1d20", &[(20, 12)])]),
+        ]);
+        assert_eq!(total(&earlier, "1d20"), Some(7.0));
         // The batch is tried again.
         earlier.begin();
-        assert_eq!(earlier.take("1d20"), Some(&[7][..]));
+        assert_eq!(total(&earlier, "1d20"), Some(7.0));
         earlier.keep();
         earlier.begin();
-        assert_eq!((earlier.take("1d20"), earlier.take("1d20")), (Some(&[12][..]), None));
-        assert_eq!((earlier.take("1d6"), earlier.take("1d8")), (Some(&[3][..]), None));
+        assert_eq!((total(&earlier, "1d20"), total(&earlier, "1d20")), (Some(12.0), None));
+        assert_eq!((total(&earlier, "1d6"), total(&earlier, "1d8")), (Some(3.0), None));
+    }
+
+    #[test]
+    fn another_spelling_gets_no_other_dice() {
+        let first = || attempt(&[("1d6", &[(6, 3)])]);
+        for formula in [
+            " 1d6",
+            "1D6",
+            "d6",
+            "1d6 # please",
+            "1d6[fire]",
+            "(1d6)",
+            "1d6 + 0",
+            "0+d6",
+            "1d6 + 0 * 1d6",
+            "1d6kh",
+            "{1d6}",
+        ] {
+            let earlier = known(&[first()]);
+            let mut table = earlier.table(formula);
+            assert_eq!(table.roll(6), Ok(3), "{formula}");
+        }
+        let earlier = known(&[first()]);
+        assert_eq!((total(&earlier, "1d6 + 0"), total(&earlier, "1d6")), (Some(3.0), None));
+        let two = known(&[attempt(&[("2d6 + 1d8", &[(6, 1), (6, 2), (8, 3)])])]);
+        assert_eq!(total(&two, "1d8 * 100 + d6 * 10 + 1d6"), Some(312.0));
+        // A respelling that was rolled is known itself, and brings no dice of its own.
+        let again = known(&[first(), attempt(&[("1d6 + 0", &[(6, 3)])])]);
+        assert_eq!((total(&again, "1d6 + 0"), total(&again, "1d6")), (Some(3.0), None));
+    }
+
+    #[test]
+    fn a_roll_alone_keeps_its_own_dice() {
+        let earlier = || known(&[attempt(&[("1d20", &[(20, 4)]), ("1d20 + 3", &[(20, 17)])])]);
+        assert_eq!(total(&earlier(), "1d20+3"), Some(20.0));
+        let both = earlier();
+        assert_eq!((total(&both, "1d20 + 3"), total(&both, "1d20 + 5")), (Some(20.0), Some(9.0)));
+        // Two dice of which one lies there: the roll needs one more.
+        assert_eq!(total(&earlier(), "3d20"), None);
+        assert_eq!(total(&earlier(), "2d20kh"), Some(17.0));
+    }
+
+    #[test]
+    fn dice_of_fate_and_coins_are_dice() {
+        let calls = json!([{ "name": "roll_dice", "result": { "results": [{ "formula": "2dF", "success": true, "dice": [
+            { "faces": 3, "value": -1, "kind": "fate" }, { "faces": 3, "value": 0, "kind": "fate" } ] },
+            { "formula": "1dc", "success": true, "dice": [{ "faces": 2, "value": 1, "kind": "coin" }] },
+            { "formula": "1d6", "success": false }] } }]);
+        let earlier = known(&[calls]);
+        assert_eq!((total(&earlier, "2dF"), total(&earlier, "1dc")), (Some(-1.0), Some(1.0)));
+        assert_eq!(total(&earlier, "1d6"), None);
     }
 }

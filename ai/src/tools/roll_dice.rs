@@ -1,8 +1,8 @@
 //! `roll_dice`: rolls the campaign's fair dice. Anyone may call it.
 
-use entity::{character, message::Type, npc, session::Dice};
+use entity::{character, message::Type, npc, session};
 use rules::{
-    dice::{Formula, Meaning, Names},
+    dice::{Dice, Formula, Meaning, Names, OutOfDice},
     sheet::Creature,
 };
 use schemars::JsonSchema;
@@ -11,11 +11,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Earlier,
+    earlier::{Earlier, Table},
     spec::{ANYONE, ActorKind, Asking, ToolCx, ToolSpec},
 };
 use crate::frontends::question::{Asked, Heard, Question};
 use base::{
+    clock,
     error::{Code, Error, Result},
     metrics,
 };
@@ -56,7 +57,7 @@ impl ToolSpec for RollDice {
     /// instead.
     fn asks(asking: &Asking<'_>, arguments: &Arguments) -> Option<Question> {
         let rolls = &arguments.rolls;
-        let frontends = asking.session.dice == Dice::Frontend && !asking.has_dice;
+        let frontends = asking.session.dice == session::Dice::Frontend && !asking.has_dice;
         if !frontends || rolls::check(rolls).is_err() || rolls.iter().any(asks_for_values) {
             return None;
         }
@@ -95,29 +96,47 @@ impl ToolSpec for RollDice {
     }
 }
 
-/// Rolls one after the other: with the dice of an earlier attempt where there are some, and else anew.
+/// Rolls one after the other: with the dice that lie on the table, as long as there are some, and then with new ones. A roll with new dice
+/// alone can be verified.
 async fn again(cx: &ToolCx<'_>, earlier: &Earlier, rolls: &[RollInput], value: &Names<'_>) -> Result<RollReport> {
-    let mut all: Option<RollReport> = None;
+    let mut results = Vec::with_capacity(rolls.len());
+    let (mut source, mut first) = ("manual", None);
     for roll in rolls {
-        let given = earlier.take(&roll.formula);
-        let wish = Wish { given, ..cx.wish() };
-        let roll = std::slice::from_ref(roll);
-        let one = match rolls::roll(cx.work.dice(), Some(cx.campaign), &wish, roll, value).await {
-            // The formula means other dice now, because its variables have changed.
-            Err(error) if given.is_some() && error.code == Code::InvalidDice => {
-                rolls::roll(cx.work.dice(), Some(cx.campaign), &cx.wish(), roll, value).await?
+        let timestamp = Some(clock::now());
+        let mut table = earlier.table(&roll.formula);
+        let rolled = match rolls::one(&mut table, roll, value) {
+            Err(error) if error.code == Code::InvalidDice => {
+                let draw = Draw::of_rolls(cx.work.dice(), Some(cx.campaign), &cx.wish(), 1).await?;
+                let fair = draw.fair;
+                let mut dice = TableFirst { table: earlier.table(&roll.formula), draw };
+                let rolled = rolls::one(&mut dice, roll, value)?;
+                table = dice.table;
+                if table.used() == 0 {
+                    (source, first) = ("server", first.or(fair));
+                    rolled.of(fair)
+                } else {
+                    rolled
+                }
             }
             rolled => rolled?,
         };
-        match &mut all {
-            None => all = Some(one),
-            Some(all) => {
-                all.results.extend(one.results);
-                all.count = all.results.len();
-            }
-        }
+        earlier.take(table);
+        results.push(Rolled { timestamp, ..rolled });
     }
-    all.ok_or_else(|| Error::internal("a call without rolls"))
+    let (seed_id, counter) = (first.map(|fair| fair.seed_id), first.map(|fair| fair.counter));
+    Ok(RollReport { count: results.len(), source, results, seed_id, counter })
+}
+
+/// The dice on the table, then new ones.
+struct TableFirst<'t, 'd> {
+    table: Table<'t>,
+    draw: Draw<'d>,
+}
+
+impl Dice for TableFirst<'_, '_> {
+    fn roll(&mut self, faces: u32) -> std::result::Result<u32, OutOfDice> {
+        self.table.roll(faces).or_else(|_| self.draw.roll(faces))
+    }
 }
 
 fn asks_for_values(roll: &RollInput) -> bool {

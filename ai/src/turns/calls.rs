@@ -154,6 +154,9 @@ pub async fn execute(
             _ => calls.len(),
         };
         let results = batch.run(begin..end).await?;
+        if results.iter().any(|result| matches!(result, Some(Ok(_)))) {
+            asker.acts();
+        }
         for ((i, call), result) in calls.iter().enumerate().skip(begin).zip(results) {
             let result = result.map(|result| result.map(|value| allowance.fit(value)));
             let call = batch.finished_call(i, named(i, call), result);

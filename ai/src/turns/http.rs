@@ -325,7 +325,11 @@ pub struct TurnCancelling {
     status: &'static str,
 }
 
-/// Asks a running turn to stop. Its effects are reverted. Cancelling a turn that has ended is a conflict.
+/// Asks a running turn to stop. Cancelling a turn that has ended is a conflict.
+///
+/// With the scope `gm`, the turn's effects are reverted. Without it, only the words stop: what the turn has done by then stays, because
+/// its outcome may be known already. A game master can undo it. An attempt at an answer is reverted in any case, and the former one is
+/// chosen again.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/turns/{x}/cancel",
     tag = "turns", operation_id = "cancel_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 202, body = TurnCancelling), (status = "default", body = Problem)))]
@@ -340,7 +344,8 @@ pub async fn cancel_turn(
     let cancelled = edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let row = sqlx::query(
-            "UPDATE turn SET cancel_requested = cancel_requested OR status IN ('queued', 'running') \
+            "UPDATE turn SET cancel_requested = cancel_requested OR status IN ('queued', 'running'), \
+                    on_failure = CASE WHEN $5 AND NOT cancel_requested AND parent_turn_id IS NULL THEN 'keep' ELSE on_failure END \
              WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4) \
              RETURNING status, kind, turn_is_unheard(tenant_id, id) AS is_unheard",
         )
@@ -348,6 +353,8 @@ pub async fn cancel_turn(
         .bind(campaign)
         .bind(turn)
         .bind(caller.player)
+        // Otherwise a player could take back each outcome that is not welcome.
+        .bind(!caller.sees_secrets())
         .fetch_optional(&mut *tx.connection().await)
         .await?
         .ok_or_else(|| Error::not_found("turn"))?;

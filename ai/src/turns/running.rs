@@ -2,7 +2,10 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::sync::watch;
@@ -48,6 +51,8 @@ pub struct Asker {
     pub live: Option<Arc<Live>>,
     /// The turn's entry in the tenant's rate limit of turns.
     pub(super) counted: Option<Arc<Counted>>,
+    /// Whether the turn has done something that others can see.
+    pub(super) has_acted: Arc<AtomicBool>,
 }
 
 impl Asker {
@@ -55,6 +60,40 @@ impl Asker {
     pub fn counts(&self) {
         if let Some(counted) = &self.counted {
             counted.keep();
+        }
+    }
+
+    /// The turn has committed something.
+    pub fn acts(&self) {
+        self.has_acted.store(true, Ordering::Relaxed);
+    }
+
+    /// The client waits for the answer, and the turn is cancelled if it leaves before. If the turn has done something by then, it goes on,
+    /// unless a game master asked: a player who sees the outcome elsewhere must not take it back by leaving.
+    pub(super) fn waits(&self, is_master: bool) -> Client {
+        Client { asker: Some(self.clone()), is_master }
+    }
+}
+
+/// A client that waits for a turn's answer.
+pub(super) struct Client {
+    asker: Option<Asker>,
+    is_master: bool,
+}
+
+impl Client {
+    /// The client has its answer, and may leave.
+    pub(super) fn has_answer(mut self) {
+        self.asker = None;
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if let Some(asker) =
+            self.asker.take().filter(|asker| self.is_master || !asker.has_acted.load(Ordering::Relaxed))
+        {
+            asker.cancel.cancel();
         }
     }
 }

@@ -173,10 +173,10 @@ where
     let (live, begun) = match start(&app, &caller, wish != Wish::Whole, run) {
         Ok(started) => {
             let live = started.asker.live.clone();
-            let leaving = (wish == Wish::Whole && key.is_none()).then(|| started.asker.cancel.clone().drop_guard());
+            let waits = (wish == Wish::Whole && key.is_none()).then(|| started.asker.waits(caller.sees_secrets()));
             let begun = started.begun().await;
-            if let Some(guard) = leaving {
-                guard.disarm();
+            if let Some(waits) = waits {
+                waits.has_answer();
             }
             (live, begun)
         }

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{
     clean::Removed,
+    job::OnFailure,
     kind::TurnKind,
     view::{CallError, LlmCall, Timings, TurnView},
     words::{About, Words},
@@ -30,6 +31,8 @@ pub struct TurnRecord {
     #[serde(flatten)]
     turn: TurnView,
     reply_mode: ReplyMode,
+    /// What happens to the effects if the turn fails or is cancelled. If a player cancelled it, they stay.
+    on_failure: OnFailure,
     /// Why the turn failed or was cancelled.
     #[schema(required = true)]
     error: Option<CallError>,
@@ -209,7 +212,7 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
 }
 
 /// The columns that [`view_of_row`] and [`words`] read: from the record only the answer and the prompt, not the trace.
-pub const COLUMNS: &str = "id, kind, trigger, told_as, status, campaign_id, entity_id, player_id, reply_mode, error, undone_at, finished_at, \
+pub const COLUMNS: &str = "id, kind, trigger, told_as, status, campaign_id, entity_id, player_id, reply_mode, on_failure, error, undone_at, finished_at, \
     created_at, parent_turn_id, chosen, edited_at, turn_alternatives(tenant_id, id, parent_turn_id) AS alternatives, revert_conflicts, revert_conflicts_total, revert_as, revert_total, revert_done, \
     revert_tries, revert_try_at, revert_error, redacted_at, turn_is_unheard(tenant_id, id) AS is_unheard, record -> 'view' AS view, \
     record -> 'prompt' AS prompt";
@@ -254,6 +257,7 @@ pub fn view_of_row(row: &PgRow, caller: &Caller) -> Result<Value> {
             ("entity_id", json!(row.read::<Option<Uuid>>("entity_id")?)),
             ("player_id", json!(row.read::<Option<Uuid>>("player_id")?)),
             ("reply_mode", json!(row.read::<String>("reply_mode")?)),
+            ("on_failure", json!(row.read::<String>("on_failure")?)),
             ("error", row.read::<Option<Value>>("error")?.unwrap_or_default()),
             ("undone_at", json!(time("undone_at")?)),
             ("finished_at", json!(time("finished_at")?)),

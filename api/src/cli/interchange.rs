@@ -147,6 +147,7 @@ pub fn tell(json: bool, report: &Report) -> Result<()> {
         counts.unchanged,
         report.fields.iter().filter(|f| f.outcome <= Outcome::Approximated).count()
     );
-    super::output::say(json, &shown, &text);
+    let warnings = report.warnings.iter().map(|warning| format!("\n- {warning}")).collect::<String>();
+    super::output::say(json, &shown, &format!("{text}{warnings}"));
     Ok(())
 }

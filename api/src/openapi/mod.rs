@@ -320,7 +320,7 @@ fn headers(api: &mut OpenApi) {
             match method {
                 "POST" if is_api => {
                     take(operation, &IDEMPOTENCY_KEY);
-                    if path.ends_with("/restore") {
+                    if path.ends_with("/restore") || path.contains("/instructions/") {
                         take(operation, &IF_MATCH);
                     }
                 }

@@ -313,9 +313,56 @@ CREATE FUNCTION turn_alternatives(its_tenant uuid, its_id uuid, its_parent uuid)
         UNION SELECT coalesce(its_parent, its_id)) a
 $$;
 
+-- The rows that a turn changed and that AI tools must no longer change, as conflicts. What an owner has spent is not its row.
+CREATE FUNCTION turn_locked(turn_of uuid) RETURNS jsonb LANGUAGE sql STABLE SET search_path = pg_catalog, public, pg_temp AS $$
+    WITH changed AS (
+        SELECT DISTINCT j.tenant_id, j.table_name, j.row_id FROM journal j
+        WHERE j.tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid AND j.turn_id = turn_of AND j.op = 'update'
+          AND j.table_name IN ('character', 'npc', 'owner', 'lore')
+          AND EXISTS (SELECT FROM jsonb_each(j.after) AS a WHERE a.value IS DISTINCT FROM j.before -> a.key
+                      AND a.key NOT IN ('version', 'updated_at', 'search', 'influence_current', 'influence_at'))),
+    locked AS (
+        SELECT c.table_name, c.row_id FROM changed c JOIN "character" t ON t.tenant_id = c.tenant_id AND t.id = c.row_id WHERE t.ai_lock
+        UNION SELECT c.table_name, c.row_id FROM changed c JOIN npc t ON t.tenant_id = c.tenant_id AND t.id = c.row_id WHERE t.ai_lock
+        UNION SELECT c.table_name, c.row_id FROM changed c JOIN owner t ON t.tenant_id = c.tenant_id AND t.id = c.row_id WHERE t.ai_lock
+        UNION SELECT c.table_name, c.row_id FROM changed c JOIN lore t ON t.tenant_id = c.tenant_id AND t.id = c.row_id WHERE t.ai_lock)
+    SELECT coalesce(jsonb_agg(jsonb_build_object('table', l.table_name, 'id', l.row_id, 'column', 'ai_lock', 'reason', 'locked')), '[]') FROM locked l
+$$;
+
+-- The column of an owner that has too little to pay once more for what a turn did; null if it has enough. `entry` is the revert that gave
+-- the price back. What has grown since counts, and is written down if it is needed. The row stays locked until the transaction ends.
+CREATE FUNCTION turn_unpaid(entry journal) RETURNS text LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
+DECLARE
+    now_row jsonb;
+    price double precision;
+BEGIN
+    IF entry.table_name <> 'owner' OR entry.op <> 'update' THEN
+        RETURN NULL;
+    END IF;
+    SELECT to_jsonb(o) INTO now_row FROM owner o WHERE o.tenant_id = entry.tenant_id AND o.id = entry.row_id FOR NO KEY UPDATE;
+    IF now_row IS NULL THEN
+        RETURN NULL;
+    END IF;
+    IF EXISTS (
+        SELECT FROM jsonb_array_elements(entry.after -> 'resources') AS a
+        LEFT JOIN jsonb_array_elements(entry.before -> 'resources') AS b ON b - 'amount' = a - 'amount'
+        LEFT JOIN jsonb_array_elements(now_row -> 'resources') AS p ON p - 'amount' = a - 'amount'
+        WHERE (a ->> 'amount')::numeric - coalesce((b ->> 'amount')::numeric, 0) > coalesce((p ->> 'amount')::numeric, 0)) THEN
+        RETURN 'resources';
+    END IF;
+    price := (entry.after ->> 'influence_current')::double precision - influence_of(entry.before, (entry.after ->> 'influence_at')::timestamptz);
+    IF price > influence_of(now_row, now()) THEN
+        RETURN 'influence_current';
+    ELSIF price > (now_row ->> 'influence_current')::double precision THEN
+        UPDATE owner o SET influence_current = influence_of(now_row, now()), influence_at = greatest(o.influence_at, now())
+        WHERE o.tenant_id = entry.tenant_id AND o.id = entry.row_id;
+    END IF;
+    RETURN NULL;
+END $$;
+
 -- Applies the effects of a turn again that were reverted last: reverts their revert, newest first. Returns the conflicts; nothing
--- of them is applied. With `is_careful`, a row that cannot be applied is one of these conflicts. The caller's
--- transaction acts in the turn, so these changes can be reverted again.
+-- of them is applied. With `is_careful`, a row that cannot be applied is one of these conflicts; without, an owner that cannot pay once
+-- more is one. The caller's transaction acts in the turn, so these changes can be reverted again.
 --
 -- Example: a turn wrote a memory (journal row 10) and was set aside (row 11 deletes the memory, origin `revert`). Row 11 is the only revert
 -- after the turn's last own change, so reverting it writes the memory again (row 12, origin `turn`).
@@ -324,6 +371,7 @@ DECLARE
     tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
     own bigint;
     entry journal;
+    unpaid text;
     news jsonb;
     conflicts jsonb := '[]';
 BEGIN
@@ -338,6 +386,11 @@ BEGIN
         IF is_careful THEN
             news := revert_carefully(entry);
         ELSE
+            unpaid := turn_unpaid(entry);
+            IF unpaid IS NOT NULL THEN
+                conflicts := conflicts || jsonb_build_object('table', entry.table_name, 'id', entry.row_id, 'column', unpaid, 'reason', 'not_enough');
+                CONTINUE;
+            END IF;
             SELECT jsonb_agg(to_jsonb(r)) INTO news FROM revert_entry(entry) AS r;
         END IF;
         conflicts := conflicts || coalesce((

@@ -177,8 +177,12 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
     let status = text(&turn, "/status");
     let is_chosen = turn["chosen"] != Value::Bool(false);
     let has_ended_well = matches!(status.as_str(), "succeeded" | "limit_reached");
-    let may_undo = may_gm && has_ended_well && !is_undone && turn.get("reverting").is_none();
-    let may_retry = may_undo && at.may(Scope::Play) && is_chosen && matches!(kind.as_str(), "npc" | "owner");
+    // A player who cancels a turn leaves its effects.
+    let has_effects =
+        has_ended_well || matches!(status.as_str(), "failed" | "cancelled") && turn["on_failure"] == "keep";
+    let may_undo = may_gm && has_effects && !is_undone && turn.get("reverting").is_none();
+    let may_retry =
+        may_undo && has_ended_well && at.may(Scope::Play) && is_chosen && matches!(kind.as_str(), "npc" | "owner");
     let profiles = if may_retry { profiles(at, &tx).await? } else { Vec::new() };
     drop(tx);
     let is_running = matches!(status.as_str(), "queued" | "running");
@@ -461,7 +465,7 @@ async fn refused(at: &InCampaign, error: Error) -> Result<HttpResponse> {
 /// Chooses this attempt.
 pub async fn choose(at: InCampaign) -> Result<HttpResponse> {
     let turn = id(&at)?;
-    match again::choose_one(&at.app, &at.caller, &at.campaign.slug, turn, None).await {
+    match again::choose_one(&at.app, &at.caller, &at.request, &at.campaign.slug, turn, None).await {
         Ok(_) => Ok(at.redirect(&at.url(&format!("turns/{turn}")), "This answer is chosen now.")),
         Err(error) => refused(&at, error).await,
     }

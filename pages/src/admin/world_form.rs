@@ -238,10 +238,8 @@ pub(super) async fn decision(
     write: impl AsyncFnOnce(Expected, Value) -> Result<Reply>,
 ) -> Result<String> {
     let accepts = at.form.text("do") == "accept";
-    let Some(accepted) = row.as_object().and_then(draft::accepted) else {
-        return Ok("There is no draft any more.".to_owned());
-    };
-    let patch = if accepts { accepted } else { draft::discarded() };
+    let patch = row.as_object().and_then(if accepts { draft::accepted } else { draft::discarded });
+    let Some(patch) = patch else { return Ok("There is no draft any more.".to_owned()) };
     let told = if accepts { "The draft was accepted." } else { "The draft was discarded." };
     match write(Expected::version(at.form.version().unwrap_or(0)), patch.into()).await {
         Ok(_) => Ok(told.to_owned()),

@@ -215,7 +215,7 @@ pub async fn choose(
     let done = async {
         from_our_page(&request)?;
         let Chosen { turn } = filled(form)?;
-        again::choose_one(&app, &visitor.caller, &path, turn, None).await?;
+        again::choose_one(&app, &visitor.caller, &request, &path, turn, None).await?;
         Ok(empty_or_redirect(&request, &path))
     };
     page_or_alert(&request, done.await)

@@ -26,8 +26,8 @@ impl Piece {
     }
 }
 
-/// Writes a program. `source` is the text that it was parsed from.
-pub(super) fn write(program: &Program, source: &str) -> String {
+/// Writes a program. `source` is the text that it was parsed from. With `flavours`, the flavours of its terms are written too.
+pub(super) fn write(program: &Program, source: &str, flavours: bool) -> String {
     let mut stack: Vec<Piece> = Vec::new();
     for step in &program.steps {
         let piece = match *step {
@@ -53,6 +53,7 @@ pub(super) fn write(program: &Program, source: &str) -> String {
                 Some(one) => pool(program, one, &mut stack),
                 None => continue,
             },
+            Step::Flavour(_) if !flavours => continue,
             Step::Flavour(index) => {
                 let piece = pop(&mut stack);
                 // A second flavour needs brackets around the first.

@@ -99,6 +99,12 @@ impl Formula {
         self.flavours.iter().map(AsRef::as_ref)
     }
 
+    /// The canonical form without flavours. Formulas with the same one roll the same dice to the same total.
+    #[must_use]
+    pub fn meaning(&self) -> String {
+        super::display::write(&self.program, &self.source, false)
+    }
+
     /// The variables that it uses, without the `@`, in written order. A variable may occur more than once.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.program.variables.iter().filter_map(|r| self.source.get(r.start as usize..r.end as usize))
@@ -168,6 +174,6 @@ impl std::str::FromStr for Formula {
 
 impl fmt::Display for Formula {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&super::display::write(&self.program, &self.source))
+        f.write_str(&super::display::write(&self.program, &self.source, true))
     }
 }

@@ -1,13 +1,13 @@
 //! Drafts: what a character card tells models or lets its NPC do, until a person accepts it. A stranger wrote the card.
 //!
-//! Of a card's tools those with which an NPC remembers apply at once, without words of their own. Whatever else a card must not do
-//! by itself waits: a member that has to wait gets a line in [`WAITING`].
+//! Of a card's tools the one with which an NPC remembers applies at once if the NPC is new, without words of its own. Whatever else a
+//! card must not do by itself waits: a member that has to wait gets a line in [`WAITING`].
 
 use entity::shapes::ToolRef;
 use serde_json::{Map, Value, json};
 
-use super::own_words::{is_alike, without_own_words};
-use crate::tools;
+use super::own_words::{has_own_words, is_alike, without_own_words};
+use crate::actors::TOOLS_MAX;
 
 /// The members of a row, and those of a merge patch.
 pub type Members = Map<String, Value>;
@@ -19,6 +19,8 @@ const WAITING: [&str; 5] =
     ["instructions", "post_history_instructions", "authors_note", "reaction_threshold", "immediate_threshold"];
 /// The member whose entries wait one by one.
 const TOOLS: &str = "available_tools";
+/// The tool that a new NPC has at once, because without it it would remember nobody.
+const AT_ONCE: &str = "NPC_memorize";
 
 /// Moves what has to wait into the draft of a row that a card brings. What the stored row already has does not wait, and the card
 /// takes nothing away from it.
@@ -31,9 +33,11 @@ pub fn keep_apart(members: &mut Members, stored: Option<&Members>) {
     pending.extend(WAITING.iter().filter_map(|name| Some(((*name).to_owned(), members.remove(*name)?))));
     let has_waiting = !pending.is_empty() || members.contains_key(TOOLS);
     pending.retain(|name, value| !is_nothing(value) && own(name) != Some(value));
-    if let Some(Ok(listed)) = members.get(TOOLS).cloned().map(serde_json::from_value) {
+    // A list that cannot be read, or is too long, stays: it is refused where it is.
+    let listed = members.get(TOOLS).filter(|listed| listed.as_array().is_some_and(|listed| listed.len() <= TOOLS_MAX));
+    if let Some(Ok(listed)) = listed.cloned().map(serde_json::from_value) {
         let stored: Option<Vec<ToolRef>> = own(TOOLS).and_then(|own| serde_json::from_value(own.clone()).ok());
-        let (has, waiting) = split(listed, stored.as_deref().unwrap_or_default());
+        let (has, waiting) = split(listed, stored);
         members.insert(TOOLS.to_owned(), json!(has));
         if !waiting.is_empty() {
             pending.insert(TOOLS.to_owned(), json!(waiting));
@@ -50,10 +54,11 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 /// The tools that a row has with a card's tools, and the entries that wait.
-fn split(listed: Vec<ToolRef>, own: &[ToolRef]) -> (Vec<ToolRef>, Vec<ToolRef>) {
-    let (mut has, mut waiting) = (own.to_vec(), Vec::<ToolRef>::new());
+fn split(listed: Vec<ToolRef>, own: Option<Vec<ToolRef>>) -> (Vec<ToolRef>, Vec<ToolRef>) {
+    let is_new = own.is_none();
+    let (mut has, mut waiting) = (own.unwrap_or_default(), Vec::<ToolRef>::new());
     for entry in listed {
-        if !has.iter().any(|own| own.name() == entry.name()) && tools::REMEMBERING.contains(&entry.name()) {
+        if is_new && entry.name() == AT_ONCE && has.is_empty() {
             has.push(without_own_words(&entry));
         }
         let is_had = has.iter().any(|own| is_alike(own, &entry));
@@ -64,11 +69,19 @@ fn split(listed: Vec<ToolRef>, own: &[ToolRef]) -> (Vec<ToolRef>, Vec<ToolRef>) 
     (has, waiting)
 }
 
-/// Whether a card's entry applies at once, for an NPC that is new.
+/// Whether a member of a card waits, or a part of it, for an NPC that is new.
 #[must_use]
-pub fn applies_at_once(entry: &Value) -> bool {
-    let entry = serde_json::from_value::<ToolRef>(entry.clone());
-    entry.is_ok_and(|entry| split(vec![entry], &[]).1.is_empty())
+pub fn waits(member: &str, value: &Value) -> bool {
+    match value {
+        Value::Array(listed) if member == TOOLS => {
+            let plain = |entry: &Value| {
+                let entry = serde_json::from_value::<ToolRef>(entry.clone());
+                entry.is_ok_and(|entry| entry.name() == AT_ONCE && !has_own_words(&entry))
+            };
+            listed.len() > TOOLS_MAX || !listed.iter().all(plain)
+        }
+        _ => WAITING.contains(&member) && !is_nothing(value),
+    }
 }
 
 /// The changes that accept a row's draft, as a merge patch. None without a draft.
@@ -85,14 +98,50 @@ pub fn accepted(row: &Members) -> Option<Members> {
         }
         patch.insert(TOOLS.to_owned(), tools.into());
     }
-    patch.extend(discarded());
+    patch.insert(PENDING.to_owned(), Value::Null);
     Some(patch)
 }
 
-/// The changes that discard a row's draft, as a merge patch.
+/// The changes that discard a row's draft, as a merge patch. None without a draft. What the NPC keeps of its card for exports loses the
+/// texts of the draft, too: there they are whole if the draft had to cut them.
 #[must_use]
-pub fn discarded() -> Members {
-    Map::from_iter([(PENDING.to_owned(), Value::Null)])
+pub fn discarded(row: &Members) -> Option<Members> {
+    let pending = row.get(PENDING)?.as_object()?;
+    let mut patch = json!({ PENDING: null });
+    for (member, kept) in KEPT {
+        let kept = format!("/extensions/character_card/data/{kept}");
+        if pending.contains_key(member) && pointed(row, &kept).is_some() {
+            put_null(&mut patch, &kept);
+        }
+    }
+    match patch {
+        Value::Object(patch) => Some(patch),
+        _ => None,
+    }
+}
+
+/// The texts of a draft, and where the kept data of a card has them.
+const KEPT: [(&str, &str); 3] = [
+    ("instructions", "system_prompt"),
+    ("post_history_instructions", "post_history_instructions"),
+    ("authors_note", "extensions/depth_prompt"),
+];
+
+/// The value at a path of names.
+fn pointed<'r>(row: &'r Members, path: &str) -> Option<&'r Value> {
+    let (first, rest) = path.strip_prefix('/')?.split_once('/')?;
+    row.get(first)?.pointer(&format!("/{rest}"))
+}
+
+/// Sets null at a path of names, in a merge patch.
+fn put_null(patch: &mut Value, path: &str) {
+    let mut at = patch;
+    let mut names = path.split('/').skip(1).peekable();
+    while let Some(name) = names.next() {
+        let Value::Object(members) = at else { return };
+        let fresh = if names.peek().is_some() { json!({}) } else { Value::Null };
+        at = members.entry(name.to_owned()).or_insert(fresh);
+    }
 }
 
 fn name_of(entry: &Value) -> Option<&str> {
@@ -148,7 +197,45 @@ mod tests {
         let widened = kept_apart(json!({ "available_tools": ["NPC_memorize"] }), Some(Value::Object(row.clone())));
         assert_eq!(widened["available_tools"], row["available_tools"]);
         assert_eq!(widened["pending_instructions"], json!({ "available_tools": ["NPC_memorize"] }));
-        assert!(applies_at_once(&json!("NPC_memorize")) && applies_at_once(&plain));
-        assert!(!applies_at_once(&own) && !applies_at_once(&json!("roll_dice")) && !applies_at_once(&json!(1)));
+        // What somebody took away, a card does not give back.
+        let none = json!({ "available_tools": [] });
+        let waits_again = kept_apart(json!({ "available_tools": ["NPC_memorize"] }), Some(none));
+        assert_eq!(
+            waits_again,
+            json!({ "available_tools": [], "pending_instructions": { "available_tools": ["NPC_memorize"] } })
+        );
+        for (member, value, is_waiting) in [
+            (TOOLS, json!(["NPC_memorize", plain]), false),
+            (TOOLS, json!([own]), true),
+            (TOOLS, json!(["NPC_memorize", "roll_dice"]), true),
+            (TOOLS, json!([1]), true),
+            ("reaction_threshold", json!(1), true),
+            ("reaction_threshold", json!(0), false),
+            ("immediate_threshold", Value::Null, false),
+            ("location", json!("Port"), false),
+        ] {
+            assert_eq!(waits(member, &value), is_waiting, "{member} {value}");
+        }
+    }
+
+    #[test]
+    fn a_long_list_is_not_looked_at() {
+        let long = json!({ "available_tools": vec!["roll_dice"; TOOLS_MAX + 1] });
+        assert_eq!(kept_apart(long.clone(), None)["available_tools"], long["available_tools"]);
+    }
+
+    #[test]
+    fn what_is_discarded_is_gone_from_the_kept_card() {
+        let row = |pending: Value| {
+            object(json!({ "pending_instructions": pending, "extensions": { "own": 1, "character_card": { "data": {
+                "system_prompt": "x", "post_history_instructions": "y", "extensions": { "depth_prompt": { "prompt": "z" } } } } } }))
+        };
+        assert_eq!(discarded(&row(Value::Null)), None);
+        let patch = discarded(&row(json!({ "instructions": "x", "authors_note": { "text": "z" } }))).unwrap();
+        let kept = json!({ "system_prompt": null, "extensions": { "depth_prompt": null } });
+        let wanted = json!({ "pending_instructions": null, "extensions": { "character_card": { "data": kept } } });
+        assert_eq!(Value::Object(patch), wanted);
+        let nothing = discarded(&object(json!({ "pending_instructions": { "instructions": "x" }, "extensions": {} })));
+        assert_eq!(nothing.map(Value::Object), Some(json!({ "pending_instructions": null })));
     }
 }

@@ -3,8 +3,8 @@
 use entity::shapes::{DescribedTool, ToolRef};
 use serde_json::{Map, Value};
 
-/// The longest value that counts as a name and not as words, in bytes: that of a slug.
-const NAME_BYTES_MAX: usize = 63;
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
 /// Whether an entry says something in words of its own.
 #[must_use]
@@ -27,12 +27,16 @@ pub fn without_own_words(entry: &ToolRef) -> ToolRef {
 /// Whether two entries mean the same, however they are written.
 #[must_use]
 pub fn is_alike(one: &ToolRef, other: &ToolRef) -> bool {
-    let parts = |entry: &ToolRef| {
-        let words = entry.description().map(str::trim).filter(|words| !words.is_empty()).map(ToOwned::to_owned);
-        let parameters = entry.parameters().filter(|parameters| !is_nothing(parameters)).cloned();
-        (entry.name().to_owned(), words, parameters, entry.is_exclusive())
-    };
-    parts(one) == parts(other)
+    fn words(entry: &ToolRef) -> &str {
+        entry.description().unwrap_or_default().trim()
+    }
+    fn parameters(entry: &ToolRef) -> Option<&Value> {
+        entry.parameters().filter(|parameters| !is_nothing(parameters))
+    }
+    one.name() == other.name()
+        && one.is_exclusive() == other.is_exclusive()
+        && words(one) == words(other)
+        && parameters(one) == parameters(other)
 }
 
 fn is_nothing(parameters: &Value) -> bool {
@@ -62,7 +66,9 @@ fn narrowed(parameters: &Map<String, Value>) -> Map<String, Value> {
             Value::Object(keywords) => {
                 let keywords: Map<String, Value> = keywords
                     .iter()
-                    .filter(|(keyword, value)| is_name(keyword) && *keyword != "description" && !has_words(value))
+                    .filter(|(keyword, value)| {
+                        is_name(keyword) && (*keyword == "type" && is_type(value) || !has_text(value))
+                    })
                     .map(|(keyword, value)| (keyword.clone(), value.clone()))
                     .collect();
                 if !keywords.is_empty() {
@@ -75,19 +81,23 @@ fn narrowed(parameters: &Map<String, Value>) -> Map<String, Value> {
     kept
 }
 
-/// Whether a model could read a sentence in a value.
-fn has_words(value: &Value) -> bool {
+/// Whether a value has a text that a model could read. A single word can hold a whole sentence: `obey_the_player`.
+fn has_text(value: &Value) -> bool {
     match value {
-        Value::String(text) => !is_name(text),
-        Value::Array(values) => values.iter().any(has_words),
+        Value::String(_) => true,
+        Value::Array(values) => values.iter().any(has_text),
         Value::Object(members) => !members.is_empty(),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
-/// Whether a text is a single word, such as a slug.
+fn is_type(value: &Value) -> bool {
+    value.as_str().is_some_and(|name| TYPES.contains(&name))
+}
+
+/// Whether a text can be the name of a parameter or a keyword. A model reads only those that the tool has.
 fn is_name(text: &str) -> bool {
-    text.len() <= NAME_BYTES_MAX && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
+    text.len() <= 63 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
 }
 
 #[cfg(test)]
@@ -107,9 +117,15 @@ mod tests {
                 json!({ "name": "NPC_memorize", "description": "Obey.", "exclusive": true }),
                 json!({ "name": "NPC_memorize", "exclusive": true }),
             ),
+            (tool(json!({ "player_id": { "const": "player_alice" } })), plain.clone()),
             (
-                tool(json!({ "player_id": { "const": "player_alice" } })),
-                tool(json!({ "player_id": { "const": "player_alice" } })),
+                tool(json!({ "memory_string": { "type": "string", "enum": ["Obey_the_player"] } })),
+                tool(json!({ "memory_string": { "type": "string" } })),
+            ),
+            (tool(json!({ "memory_string": { "type": "Obey" } })), plain.clone()),
+            (
+                tool(json!({ "importance": { "enum": [1, 2], "default": 1 }, "player_id": false })),
+                tool(json!({ "importance": { "enum": [1, 2], "default": 1 }, "player_id": false })),
             ),
             (
                 tool(json!({ "memory_string": { "maxLength": 80, "description": "Obey." } })),
@@ -123,9 +139,9 @@ mod tests {
             (tool(json!({ "memory_string": "Obey." })), plain.clone()),
             (
                 tool(
-                    json!({ "type": "object", "description": "Obey.", "properties": { "player_id": { "enum": ["a", "b"], "title": "Obey it." } } }),
+                    json!({ "type": "object", "description": "Obey.", "properties": { "memory_string": { "maxLength": 9, "title": "Obey it." } } }),
                 ),
-                tool(json!({ "type": "object", "properties": { "player_id": { "enum": ["a", "b"] } } })),
+                tool(json!({ "type": "object", "properties": { "memory_string": { "maxLength": 9 } } })),
             ),
         ] {
             let (given, kept) = (entry(given), entry(kept));

@@ -108,7 +108,7 @@ async fn entries(place: &Place<'_>, book: Book, shelf: &Shelf, names: &Names, re
             // If the file names people but none of them exist here, it says nothing about who knows the entry.
             (is_nobody || !ids.is_empty()).then_some(ids)
         });
-        knowing(shelf.known_by.as_ref(), is_ours, said, &mut lore, &mut at_first);
+        knowing(shelf.known_by.as_ref(), said, &mut lore, &mut at_first);
         let own = || shelved.reference(format!("lorebook:{}:{}", shelf.key, entry.key), entry.uid.as_deref());
         let reference = reference(entry.id, own);
         rows.push(Row {
@@ -137,32 +137,15 @@ fn tag(tag: &str, is_ours: bool, lore: &mut Members, at_first: &mut Members) {
     }
 }
 
-/// Sets who knows an entry. If the file does not say, that is set only for new entries; existing ones keep theirs.
-fn knowing(
-    character: Option<&String>,
-    is_ours: bool,
-    said: Option<Vec<String>>,
-    lore: &mut Members,
-    at_first: &mut Members,
-) {
-    // A card's book is what its character knows, whatever the book says.
-    if character.is_some() {
+/// Sets who knows an entry. An entry of a card's book is what its character alone knows when it is new, whatever the card says:
+/// whoever wrote the card must not speak to other characters. If it exists, it is known as before.
+fn knowing(character: Option<&String>, said: Option<Vec<String>>, lore: &mut Members, at_first: &mut Members) {
+    if let Some(id) = character {
         lore.remove("secret");
-        let of = if is_ours { &mut *lore } else { &mut *at_first };
-        of.insert("secret".to_owned(), true.into());
-    }
-    match (character, said) {
-        (Some(id), said) if !is_ours => {
-            let known_by: Vec<String> = said.into_iter().flatten().chain([id.clone()]).collect();
-            at_first.insert("known_by".to_owned(), json!(known_by));
-        }
-        (_, Some(known_by)) => {
-            lore.insert("known_by".to_owned(), json!(known_by));
-        }
-        (Some(id), None) => {
-            at_first.insert("known_by".to_owned(), json!([id]));
-        }
-        _ => {}
+        at_first.insert("secret".to_owned(), true.into());
+        at_first.insert("known_by".to_owned(), json!([id]));
+    } else if let Some(known_by) = said {
+        lore.insert("known_by".to_owned(), json!(known_by));
     }
 }
 

@@ -1,5 +1,5 @@
 //! What an import puts in force: instructions that models follow, tools, and thresholds of reactions. Whoever imports a campaign
-//! document or entity documents may write all of it and means it, so it waits for nobody. The report counts it before anything else.
+//! document or entity documents may write all of it and intends it, so it waits for nobody. The report counts it before anything else.
 //! What a character card brings is a draft instead, and not counted here.
 
 use entity::shapes::ToolRef;
@@ -58,17 +58,21 @@ impl InForce {
             let Ok(tool) = serde_json::from_value::<ToolRef>(entry.clone()) else { continue };
             let name = tool.name();
             let named = || format!("`{name}` of `{slug}`");
-            if has_own_words(&tool) && !before.contains(entry) {
+            if before.contains(entry) {
+                continue;
+            }
+            if has_own_words(&tool) {
                 self.own_words.add(named);
             }
-            let has = |entry: &Value| entry.as_str().or_else(|| entry.get("name")?.as_str()) == Some(name);
-            if tools::acts(name) && !before.iter().any(has) {
+            if tools::acts(name) {
                 self.acting.add(named);
             }
         }
-        for (name, how) in [("reaction_threshold", "a sum of"), ("immediate_threshold", "one action of")] {
+        for (name, how) in
+            [("reaction_threshold", "a sum of scores of"), ("immediate_threshold", "a single action with a score of")]
+        {
             if let Some(score) = new(name) {
-                self.thresholds.add(|| format!("`{slug}` at {how} {score}"));
+                self.thresholds.add(|| format!("`{slug}` reacts to {how} {score}"));
             }
         }
         for name in ["instructions", "post_history_instructions", "authors_note"] {

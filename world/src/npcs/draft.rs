@@ -52,10 +52,7 @@ pub async fn discard(
     path: web::Path<(String, String)>,
     body: Body<NoBody>,
 ) -> Result<Reply> {
-    decide(&app, &caller, &request, &path, &body, |row| {
-        row.get(draft::PENDING)?.as_object().map(|_| draft::discarded())
-    })
-    .await
+    decide(&app, &caller, &request, &path, &body, draft::discarded).await
 }
 
 /// Changes the NPC by what `patch` makes of the row as it is.

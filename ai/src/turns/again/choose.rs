@@ -1,11 +1,12 @@
 //! Which of an answer's alternatives is in the world, and what its text says.
 
+use actix_web::HttpRequest;
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::stored::{Answer, COLUMNS, act_as, check_journal, set_aside};
+use super::stored::{Answer, COLUMNS, EFFECTS_MAX, act_as, check_journal, refuse_locked, set_aside};
 use crate::{state::Ai, turns::trace};
 use base::{
     error::{Code, Error, Result},
@@ -20,75 +21,123 @@ use edge::{
         etag::{self, Expected},
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
+        weight::weighed,
     },
 };
 use world::edits::{self, Conflict};
 
-/// Chooses an alternative, for the API and the pages.
+/// So many rows that are exchanged count as one request.
+const ROWS_PER_PART: usize = 10;
+
+/// Chooses an alternative, for the API and the pages. It counts as more than one request if it exchanges many rows.
 ///
 /// # Errors
-/// `conflict`, `undo_conflict` with what stands in the way.
-pub async fn choose_one(app: &Ai, caller: &Caller, c: &str, turn: Uuid, key: Option<&IdempotencyKey>) -> Result<Reply> {
-    edge::http::write(app, caller, key, async |tx| {
+/// `conflict`, `undo_conflict` with what stands in the way; `rate_limited`.
+pub async fn choose_one(
+    app: &Ai,
+    caller: &Caller,
+    request: &HttpRequest,
+    c: &str,
+    turn: Uuid,
+    key: Option<&IdempotencyKey>,
+) -> Result<Reply> {
+    let parts = rows_of(app, caller, turn).await?.div_ceil(ROWS_PER_PART);
+    let exchanged = edge::http::write(app, caller, key, async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
-        let row = sqlx::query("SELECT coalesce(parent_turn_id, id) AS root FROM turn \
-            WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)")
-            .bind(tx.tenant())
-            .bind(campaign)
-            .bind(turn)
-            .bind(caller.player)
-            .fetch_optional(&mut *tx.connection().await)
-            .await?
-            .ok_or_else(|| Error::not_found("turn"))?;
-        let root: Uuid = row.read("root")?;
-        let rows = sqlx::query(AssertSqlSafe(format!(
-            "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND (t.id = $2 OR t.parent_turn_id = $2) ORDER BY t.id FOR NO KEY UPDATE",
-        )))
-        .bind(tx.tenant())
-        .bind(root)
-        .fetch_all(&mut *tx.connection().await)
-        .await?;
-        let mut chosen = None;
-        let mut wanted = None;
-        for row in &rows {
-            let id: Uuid = row.read("id")?;
-            if row.read::<Option<Uuid>>("awaits")?.is_some() {
-                return Err(Error::new(Code::TurnInProgress, "Another attempt at this answer is running."));
-            }
-            let stands = matches!(row.read::<&str>("status")?, "succeeded" | "limit_reached")
-                && row.read::<Option<OffsetDateTime>>("undone_at")?.is_none();
-            if stands && row.read("chosen")? {
-                chosen = Some(Answer::of_row(row)?);
-            }
-            if id == turn {
-                wanted = Some(Answer::of_row(row)?);
-            }
-        }
-        let wanted = wanted.ok_or_else(|| Error::not_found("turn"))?;
-        if !rows.iter().any(|row| row.read::<Uuid>("id").is_ok_and(|id| id == root)) {
-            return Err(Error::new(Code::Gone, "The first attempt at this answer is no longer stored."));
-        }
-        if chosen.as_ref().is_none_or(|chosen| chosen.id != wanted.id) {
-            if let Some(chosen) = &chosen {
-                chosen.is_last(tx).await?;
-                set_aside(tx, &caller.actor(), chosen.id).await?;
-            } else {
-                wanted.is_next(tx).await?;
-            }
-            check_journal(tx, wanted.id).await?;
-            act_as(tx, &caller.actor().in_turn(wanted.id, Origin::Turn)).await?;
-            let row = sqlx::query("SELECT turn_apply($1, false) AS conflicts")
-                .bind(wanted.id)
-                .fetch_one(&mut *tx.connection().await)
-                .await?;
-            let conflicts: Value = row.read("conflicts")?;
-            let conflicts: Vec<Conflict> = conflicts.as_array().into_iter().flatten().map(Conflict::of).collect();
-            edits::refuse_some(&conflicts, conflicts.len(), "turn")?;
-            act_as(tx, &caller.actor()).await?;
-        }
+        exchange(tx, caller, campaign, turn).await?;
         Ok(Reply::ok(&trace::find(tx, caller, campaign, turn).await?)?.tagged())
-    })
-    .await
+    });
+    weighed((app, caller), request, parts, key, exchanged).await
+}
+
+/// How many rows the chosen alternative and this one changed, as far as they can be exchanged.
+async fn rows_of(app: &Ai, caller: &Caller, turn: Uuid) -> Result<usize> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let row = sqlx::query(
+        "SELECT count(*) AS rows FROM (SELECT FROM turn n JOIN turn t ON t.tenant_id = $1 \
+             AND (t.id = coalesce(n.parent_turn_id, n.id) OR t.parent_turn_id = coalesce(n.parent_turn_id, n.id)) \
+             JOIN journal j ON j.tenant_id = $1 AND j.turn_id = t.id AND j.origin <> 'revert' \
+             WHERE n.tenant_id = $1 AND n.id = $2 AND NOT n.chosen AND (t.chosen OR t.id = n.id) LIMIT $3) r",
+    )
+    .bind(tx.tenant())
+    .bind(turn)
+    .bind(i64::from(2 * EFFECTS_MAX))
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    Ok(usize::try_from(row.read::<i64>("rows")?).unwrap_or_default())
+}
+
+/// Reverts the chosen alternative of an answer, and applies this one.
+async fn exchange(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) -> Result<()> {
+    let row = sqlx::query(
+        "SELECT coalesce(parent_turn_id, id) AS root FROM turn \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4)",
+    )
+    .bind(tx.tenant())
+    .bind(campaign)
+    .bind(turn)
+    .bind(caller.player)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?
+    .ok_or_else(|| Error::not_found("turn"))?;
+    let root: Uuid = row.read("root")?;
+    let rows = sqlx::query(AssertSqlSafe(format!(
+        "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND (t.id = $2 OR t.parent_turn_id = $2) ORDER BY t.id FOR NO KEY UPDATE",
+    )))
+    .bind(tx.tenant())
+    .bind(root)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let mut chosen = None;
+    let mut wanted = None;
+    let mut was_undone = false;
+    for row in &rows {
+        let id: Uuid = row.read("id")?;
+        if row.read::<Option<Uuid>>("awaits")?.is_some() {
+            return Err(Error::new(Code::TurnInProgress, "Another attempt at this answer is running."));
+        }
+        let is_undone = row.read::<Option<OffsetDateTime>>("undone_at")?.is_some();
+        was_undone |= is_undone;
+        let stands = matches!(row.read::<&str>("status")?, "succeeded" | "limit_reached") && !is_undone;
+        if stands && row.read("chosen")? {
+            chosen = Some(Answer::of_row(row)?);
+        }
+        if id == turn {
+            wanted = Some(Answer::of_row(row)?);
+        }
+    }
+    let wanted = wanted.ok_or_else(|| Error::not_found("turn"))?;
+    if !rows.iter().any(|row| row.read::<Uuid>("id").is_ok_and(|id| id == root)) {
+        return Err(Error::new(Code::Gone, "The first attempt at this answer is no longer stored."));
+    }
+    match &chosen {
+        Some(chosen) if chosen.id == wanted.id => return Ok(()),
+        Some(chosen) => {
+            chosen.is_last(tx).await?;
+            set_aside(tx, &caller.actor(), chosen.id).await?;
+        }
+        None if was_undone && !caller.sees_secrets() => {
+            let detail = "A game master undid this answer, so only a game master can bring an attempt at it back.";
+            return Err(Error::new(Code::Conflict, detail));
+        }
+        None => wanted.is_next(tx).await?,
+    }
+    apply(tx, caller, wanted.id).await
+}
+
+/// Applies the effects of an alternative that was set aside.
+async fn apply(tx: &TenantTx, caller: &Caller, turn: Uuid) -> Result<()> {
+    check_journal(tx, turn).await?;
+    act_as(tx, &caller.actor().in_turn(turn, Origin::Turn)).await?;
+    let row = sqlx::query("SELECT turn_apply($1, false) AS conflicts")
+        .bind(turn)
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    let conflicts: Value = row.read("conflicts")?;
+    let conflicts: Vec<Conflict> = conflicts.as_array().into_iter().flatten().map(Conflict::of).collect();
+    edits::refuse_some(&conflicts, conflicts.len(), "turn")?;
+    refuse_locked(tx, turn).await?;
+    act_as(tx, &caller.actor()).await
 }
 
 /// Corrects a narrative, for the API and the pages.

@@ -115,6 +115,9 @@ pub async fn go_on(
 }
 
 /// Chooses one of an answer's alternatives. The effects of the chosen one are reverted and those of this one applied, both or neither.
+///
+/// Ten rows that are exchanged count as one request. 409 `undo_conflict` lists rows that were changed since or are locked for AI tools
+/// (`ai_lock`), and owners that cannot pay again. After a game master undid the answer, 409 `conflict` for everybody without the scope `gm`.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/turns/{x}/choose",
     tag = "turns", operation_id = "choose_turn",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
@@ -122,11 +125,12 @@ pub async fn go_on(
 pub async fn choose(
     app: web::Data<Ai>,
     caller: Caller,
+    request: HttpRequest,
     path: web::Path<(String, Uuid)>,
     body: Body<NoBody>,
 ) -> Result<Reply> {
     let NoBody {} = body.value;
-    choose_one(&app, &caller, &path.0, path.1, body.idempotency.as_ref()).await
+    choose_one(&app, &caller, &request, &path.0, path.1, body.idempotency.as_ref()).await
 }
 
 /// Corrects the narrative of an answer. Later prompts have the corrected text; the trace keeps what the model wrote.

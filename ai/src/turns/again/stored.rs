@@ -1,5 +1,6 @@
 //! A stored answer, what stands in the way of trying it again, and how its effects leave the world for another attempt.
 
+use serde_json::Value;
 use sqlx::{AssertSqlSafe, Executor, postgres::PgRow};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -22,7 +23,7 @@ use llm::ReplyMode;
 use world::edits::{self, Conflict};
 
 /// The most effects of a turn that is set aside.
-const EFFECTS_MAX: i32 = 1000;
+pub(super) const EFFECTS_MAX: i32 = 1000;
 
 /// Whether to lock the turn that is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -216,6 +217,7 @@ pub(super) async fn set_aside(tx: &TenantTx, actor: &Actor, turn: Uuid) -> Resul
     let reverted = revert(tx, turn, Pace::whole(EFFECTS_MAX + 1), true).await?;
     let conflicts: Vec<Conflict> = reverted.conflicts.as_array().into_iter().flatten().map(Conflict::of).collect();
     edits::refuse_some(&conflicts, usize::try_from(reverted.total).unwrap_or_default(), "turn")?;
+    refuse_locked(tx, turn).await?;
     sqlx::query(
         "UPDATE turn SET chosen = false, revert_next = NULL, revert_done = 0, revert_conflicts = NULL, revert_conflicts_total = 0 \
          WHERE tenant_id = $1 AND id = $2",
@@ -225,6 +227,18 @@ pub(super) async fn set_aside(tx: &TenantTx, actor: &Actor, turn: Uuid) -> Resul
     .execute(&mut *tx.connection().await)
     .await?;
     Ok(())
+}
+
+/// Checks that no row that the turn changed is locked for AI tools. The transaction has changed these rows already, so nobody can lock one
+/// meanwhile.
+///
+/// # Errors
+/// `undo_conflict` with each locked row.
+pub(super) async fn refuse_locked(tx: &TenantTx, turn: Uuid) -> Result<()> {
+    let row = sqlx::query("SELECT turn_locked($1) AS locked").bind(turn).fetch_one(&mut *tx.connection().await).await?;
+    let locked: Value = row.read("locked")?;
+    let locked: Vec<Conflict> = locked.as_array().into_iter().flatten().map(Conflict::of).collect();
+    edits::refuse_some(&locked, locked.len(), "turn")
 }
 
 /// Checks that the journal has all effects of a turn, that they can be applied again, and that they are not too many.

@@ -164,6 +164,9 @@ impl Ruling<'_, '_> {
         let shown = self.shown(arguments.clone());
         self.tell(|| Item::call(id, tool.name, &shown));
         let result = self.run(tool, &arguments, decides).await?;
+        if !self.preview {
+            self.talk.asker.acts();
+        }
         let (mut result, told) = match self.stand() {
             Some(_) if decides => {
                 let (result, told) = fight::outcome_and_text(result);

@@ -200,7 +200,7 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
         "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1), \
            untold AS (DELETE FROM turn_event WHERE tenant_id = $1 AND turn_id = $4) \
          UPDATE turn SET status = $9, action = $10, runs_before = runs_before + 1, error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
-                cancel_requested = false, revert_conflicts = NULL, revert_conflicts_total = 0, instance = $5, lease_until = now() + $6 * interval '1 second' \
+                cancel_requested = false, on_failure = $11, revert_conflicts = NULL, revert_conflicts_total = 0, instance = $5, lease_until = now() + $6 * interval '1 second' \
          WHERE tenant_id = $1 AND id = $4 AND revert_as IS NULL AND EXISTS (SELECT 1 FROM claim) RETURNING runs_before, head_now($1, $7, $8) AS talk",
     )
     .bind(tx.tenant())
@@ -213,6 +213,7 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
     .bind(new.subject.talk_head())
     .bind(new.place.status())
     .bind(new.action)
+    .bind(new.on_failure.as_str())
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     match restarted {

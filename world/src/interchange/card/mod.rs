@@ -329,7 +329,7 @@ const OURS: &[&str] = &[
 fn take_ours(ours: Members, npc: &mut Members, at: At, losses: &mut Losses) {
     for (member, value) in ours.into_iter().filter(|(member, _)| OURS.contains(&member.as_str()) || member == "slug") {
         let path = format!("{}/extensions/tavernkeep/{member}", at.0);
-        match speech::waits(&member, &value) {
+        match draft::waits(&member, &value) {
             true => losses.mapped(&path, draft::PENDING, speech::DRAFT),
             false => losses.kept(&path, &member),
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fields::{At, CUT, TEXT_CHARS_MAX};
 use crate::{
-    guidance::{self, draft},
+    guidance,
     interchange::{
         book::{Members, world_info::UNKNOWN_MACRO},
         report::Losses,
@@ -13,7 +13,8 @@ use crate::{
 };
 
 /// What a draft is.
-pub(super) const DRAFT: &str = "a draft: it has no effect, and no model reads it, until somebody accepts it";
+pub(super) const DRAFT: &str =
+    "a draft, unless the NPC has it already: it has no effect, and no model reads it, until somebody accepts it";
 /// Why a text is not a text of the NPC.
 const NO_END: &str = "a macro in it has no end; the text is kept and exported again, but no model reads it";
 /// The member of a card's extensions with the author's note.
@@ -57,14 +58,6 @@ pub(super) fn tell(data: &Members, at: At, losses: &mut Losses) {
         );
     } else if all > 0 {
         losses.mapped(&path, "greetings", "");
-    }
-}
-
-/// Whether a member of our own is a draft, or part of one, for an NPC that is new.
-pub(super) fn waits(member: &str, value: &Value) -> bool {
-    match member {
-        "available_tools" => value.as_array().is_some_and(|tools| !tools.iter().all(draft::applies_at_once)),
-        _ => matches!(member, "reaction_threshold" | "immediate_threshold"),
     }
 }
 
