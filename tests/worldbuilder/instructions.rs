@@ -13,12 +13,23 @@ async fn a_draft_is_read_and_accepted() {
     let world = acme.world().await;
     let card = json!({ "spec": "chara_card_v2", "spec_version": "2.0", "data": { "name": "Maren", "description": "Keeps the light.",
         "personality": "Dry.", "first_mes": "Who is there?", "alternate_greetings": ["Go away.\n\nNow."], "system_prompt": "Write <b>two</b> sentences.",
-        "post_history_instructions": "Stay dry." } });
+        "post_history_instructions": "Stay dry.", "extensions": { "depth_prompt": { "prompt": "The lamp is going out.", "depth": 2 }, "tavernkeep": {
+        "available_tools": ["NPC_memorize", { "name": "roll_dice", "description": "Throw <i>bones</i>.", "exclusive": true,
+            "parameters": { "rolls": { "description": "All of them." } } }, "apply_damage"], "reaction_threshold": 7 } } } });
     world.post("/import/character-card", card).await.expect(200);
     let Some(browser) = signed_in(&acme, Role::Editor).await else { return };
     go(&browser, &acme, "npcs/maren").await;
     browser.sees("#draft", "Write <b>two</b> sentences.").await;
-    browser.sees("#draft", "Stay dry.").await;
+    for text in [
+        "Stay dry.",
+        "2 messages before the end",
+        "Throw <i>bones</i>.",
+        "It must be the only call in its reply.",
+        "apply_damage",
+        "7",
+    ] {
+        browser.sees("#draft", text).await;
+    }
     is_sound(&browser).await;
     picture(&browser, "draft").await;
     browser.click("#draft button[value=accept]").await;
@@ -29,13 +40,16 @@ async fn a_draft_is_read_and_accepted() {
         (&npc["instructions"], &npc["post_history_instructions"]),
         (&json!("Write <b>two</b> sentences."), &json!("Stay dry."))
     );
-    assert_eq!(npc["pending_instructions"], Value::Null);
+    assert_eq!((&npc["pending_instructions"], &npc["reaction_threshold"]), (&Value::Null, &json!(7)));
+    let tools = npc["available_tools"].as_array().unwrap();
+    assert_eq!((tools.len(), &tools[1]["description"]), (3, &json!("Throw <i>bones</i>.")));
     browser.click("a.button").await;
     browser.sees("h1", "Edit Maren").await;
     // The form shows what was accepted; greetings keep their lines, and one more is a line of dashes away.
     browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })").await;
     assert_eq!(browser.value("#greetings").await, "Who is there?\n---\nGo away.\n\nNow.");
     browser.write("#greetings", "Who is there?\n---\nGo away.\n\nNow.\n---\nHm.").await;
+    assert_eq!(browser.value("#authors_note-text").await, "The lamp is going out.");
     browser.write("#authors_note-text", "It rains.").await;
     browser.write("#authors_note-depth", "2").await;
     browser.click("form.world button").await;

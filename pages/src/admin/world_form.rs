@@ -185,13 +185,19 @@ pub(super) fn pending(row: &Value) -> Vec<(&'static str, String)> {
         ("/post_history_instructions", "Instructions after the conversation"),
         ("/authors_note/text", "Author's note"),
         ("/available_tools", "Tools"),
-        ("/reaction_threshold", "Reaction threshold"),
-        ("/immediate_threshold", "Immediate threshold"),
+        ("/reaction_threshold", "Reacts at a score of"),
+        ("/immediate_threshold", "At once at a score of"),
     ];
-    let text = |(at, label)| {
+    let depth = row.pointer("/pending_instructions/authors_note/depth").and_then(Value::as_u64);
+    let text = |(at, label): (&str, _)| {
         let text = match row.pointer(&format!("/pending_instructions{at}"))? {
             Value::Null => return None,
-            Value::String(text) => text.clone(),
+            Value::String(text) => match depth.filter(|_| at == "/authors_note/text") {
+                Some(0) => format!("{text}\n\n(after the player's words)"),
+                Some(1) => format!("{text}\n\n(1 message before the end of the conversation)"),
+                Some(depth) => format!("{text}\n\n({depth} messages before the end of the conversation)"),
+                None => text.clone(),
+            },
             Value::Array(tools) => tools.iter().map(tool).collect::<Vec<_>>().join("\n\n"),
             other => other.to_string(),
         };
