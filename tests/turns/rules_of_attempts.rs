@@ -101,6 +101,44 @@ async fn no_spelling_of_a_formula_gets_other_dice() {
     assert!(rolled(&answer)["counter"].is_number() && rolled(&answer)["seed_id"].is_string(), "{}", answer.text);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn no_other_check_gets_another_die() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let alice = alice(&acme).await;
+    let tools = json!(["resolve_skill_check", "resolve_ability_check", "resolve_saving_throw", "roll_dice"]);
+    world.patch("/npcs/innkeeper_bob", json!({ "available_tools": tools })).await.expect(200);
+    let calls = [
+        ("resolve_skill_check", json!({ "skill": "stealth", "dc": 12 })),
+        ("resolve_skill_check", json!({ "dc": "12", "skill": "stealth" })),
+        ("resolve_skill_check", json!({ "skill": "stealth", "dc": 5 })),
+        ("resolve_ability_check", json!({ "ability": "dex", "dc": 5 })),
+        ("resolve_saving_throw", json!({ "ability": "wis", "dc": 5 })),
+        ("resolve_skill_check", json!({ "skill": "perception", "dc": 5, "advantage": "advantage" })),
+        ("roll_dice", json!({ "rolls": [{ "formula": "1d20 + 3" }] })),
+    ];
+    let mut first = None;
+    let mut turn = String::new();
+    for (tool, arguments) in calls {
+        server
+            .model
+            .set_script(Script::replies([Reply::text("").with_tool(tool, arguments.clone()), Reply::text("So.")]));
+        let answer = match &first {
+            None => world.bob("player_alice", "I sneak.").await.expect(200),
+            Some(_) => again(&alice, &turn).await.expect(200),
+        };
+        let result = &world.get(&format!("/turns/{}", answer.id())).await.expect(200).body["tool_calls"][0]["result"];
+        let dice = if tool == "roll_dice" { &result["results"][0]["dice"] } else { &result["dice"] };
+        let die = dice[0]["value"].as_u64().unwrap_or_else(|| panic!("{tool} {arguments}: {}", answer.text));
+        assert_eq!(die, *first.get_or_insert(die), "{tool} {arguments}");
+        turn = answer.id();
+    }
+    // A game master has them rolled anew, and then these stay as well.
+    let reroll = acme.post(&of(&turn, "regenerate"), json!({ "reroll": true })).await.expect(200);
+    assert_eq!(reroll.body["status"], "succeeded");
+}
+
 /// Gives the council its tools, and what it has of influence and grain.
 async fn fund(world: &World<'_>, influence: f64, grain: f64) {
     let tools = json!(["modify_resource", "change_npc_stats", "change_npc_behavior", "OWNER_memorize"]);
@@ -239,6 +277,11 @@ async fn an_exchange_of_many_rows_counts_as_many_requests() {
     let before = left(&acme.get("/v1/campaigns").await.expect(200));
     let spent = before - left(&acme.post_with_key(&of(&first, "choose"), "a", json!({})).await.expect(200));
     assert!((10..=14).contains(&spent), "about a hundred rows: {spent} requests");
+    // It costs the same each time, however often they were exchanged.
+    choose(&acme, &second).await.expect(200);
+    let before = left(&acme.get("/v1/campaigns").await.expect(200));
+    let spent = before - left(&choose(&acme, &first).await.expect(200));
+    assert!((10..=14).contains(&spent), "about a hundred rows again: {spent} requests");
     // A stored answer costs one request, and so does a choice that changes nothing.
     let before = left(&acme.get("/v1/campaigns").await.expect(200));
     acme.post_with_key(&of(&first, "choose"), "a", json!({})).await.expect(200);
@@ -360,4 +403,126 @@ async fn a_player_who_leaves_takes_nothing_back() {
         }
         until("the effects to be gone", || async { learnt(&world).await.is_empty() }).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_that_is_decided_stays_without_its_words() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let alice = alice(&acme).await;
+    let path = world.path("/commands/do");
+    let body = json!({ "player_id": "player_alice", "arguments": { "message": "I sneak past." } });
+    let said = async || world.get("/messages?limit=200").await.expect(200).items().len();
+    for (client, stays) in [(&alice, true), (&acme, false)] {
+        let (known, asked) = (said().await, server.model.request_count());
+        let check = Reply::tool("resolve_skill_check", json!({ "skill": "stealth", "dc": 12 }));
+        server.model.set_script(Script::replies([check, Reply::text("She sneaks.").held()]));
+        let stop = async {
+            until("the narrator", || async { server.model.request_count() == asked + 2 }).await;
+            let running = world.get("/turns?status=running").await.expect(200);
+            let turn = running.items()[0]["id"].as_str().unwrap().to_owned();
+            client.post(&of(&turn, "cancel"), json!({})).await.expect(202);
+            turn
+        };
+        let (answer, turn) = tokio::join!(alice.post(&path, body.clone()), stop);
+        let record = world.get(&format!("/turns/{turn}")).await.expect(200).body;
+        if stays {
+            assert_eq!((answer.status, &record["status"]), (200, &json!("succeeded")), "{}", answer.text);
+            assert!(record["narration"].is_null() && !record["narrative"].as_str().unwrap().is_empty(), "{record:#}");
+            assert!(said().await > known);
+        } else {
+            assert_eq!((answer.status, &record["status"]), (409, &json!("cancelled")), "{}", answer.text);
+            assert_eq!(said().await, known);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_sent_again_forgets_no_die() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let alice = alice(&acme).await;
+    world.patch("/npcs/innkeeper_bob", json!({ "available_tools": ["roll_dice"] })).await.expect(200);
+    let roll = || Reply::text("").with_tool("roll_dice", json!({ "rolls": [{ "formula": "1d1000000" }] }));
+    server.model.set_script(Script::replies([Reply::text("First.")]));
+    let first = world.bob("player_alice", "I bet.").await.expect(200).id();
+    let path = of(&first, "regenerate");
+    // An attempt that rolled and is cancelled; then one under the same key that is cancelled before it rolled.
+    let mut seen = Vec::new();
+    for replies in [vec![roll(), Reply::text("So.").held()], vec![Reply::text("So.").held()]] {
+        let (asked, calls) = (server.model.request_count(), replies.len());
+        server.model.set_script(Script::replies(replies));
+        let request = alice
+            .request(reqwest::Method::POST, &path)
+            .header("idempotency-key", "k")
+            .header("prefer", "respond-async");
+        let attempt =
+            alice.send(request.json(&json!({}))).await.expect(202).body["turn_id"].as_str().unwrap().to_owned();
+        until("the last call", || async { server.model.request_count() == asked + calls }).await;
+        cancelled(&world, &alice, &attempt).await;
+        until("the first answer to be back", || async {
+            world.get(&format!("/turns/{first}")).await.expect(200).body["chosen"] == true
+        })
+        .await;
+        seen.push(world.get(&format!("/turns/{attempt}")).await.expect(200).body);
+    }
+    assert_ne!(seen[0]["id"], seen[1]["id"], "the key of a cancelled turn begins another turn");
+    let die = seen[0]["tool_calls"][0]["result"]["results"][0]["dice"][0]["value"].clone();
+    assert!(die.is_number(), "{:#}", seen[0]);
+    server.model.set_script(Script::replies([roll(), Reply::text("So.")]));
+    let last = again(&alice, &first).await.expect(200);
+    assert_eq!(last.body["tool_calls"][0]["result"]["results"][0]["dice"][0]["value"], die);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_dead_server_kept_can_be_undone() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let alice = alice(&acme).await;
+    let turn = speaking(&world, &alice, &world.path("/npcs/innkeeper_bob/turns")).await;
+    // A player cancels it through another server, and this one dies before it hears of that.
+    let dead = "UPDATE turn SET stop_requested = true, on_failure = 'keep', lease_until = now() - interval '1 second' WHERE id = $1::uuid";
+    sqlx::query(dead).bind(&turn).execute(&mut server.owner().await).await.unwrap();
+    ai::turns::store::sweep(server.pool(), &server.app.running).await.unwrap();
+    server.model.let_go(1);
+    let record = async || world.get(&format!("/turns/{turn}")).await.expect(200).body;
+    until("the turn to end", || async { record().await["status"] == "failed" }).await;
+    assert_eq!(learnt(&world).await, ["She lies."]);
+    let undone = acme.post(&of(&turn, "undo"), json!({})).await.expect(200);
+    assert_eq!(undone.body["changes_reverted"], 1);
+    assert!(learnt(&world).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_player_cancels_an_attempt_that_acted_in_a_fight() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    let alice = alice(&acme).await;
+    let fists = json!({ "armor_class": 10, "hp": 9, "max_hp": 9, "attacks": [{ "name": "Fist", "bonus": 3, "damage": "1d4" }] });
+    world
+        .patch("/npcs/innkeeper_bob", json!({ "stats": fists, "available_tools": ["resolve_attack"] }))
+        .await
+        .expect(200);
+    server.model.set_script(Script::replies([Reply::text("First.")]));
+    let first = world.bob("player_alice", "I taunt him.").await.expect(200).id();
+    let fight = json!({ "participants": [{ "npc_id": "innkeeper_bob", "initiative": 20, "is_enemy": true },
+        { "character_id": "player_alice", "initiative": 10 }] });
+    world.post("/encounters", fight).await.expect(201);
+    let strike = Reply::tool("resolve_attack", json!({ "target": "Alice" }));
+    server.model.set_script(Script::replies([strike, Reply::text("Take that.").held()]));
+    let asked = server.model.request_count();
+    let attempt = alice.request(reqwest::Method::POST, &of(&first, "regenerate")).header("prefer", "respond-async");
+    let attempt = alice.send(attempt.json(&json!({}))).await.expect(202).body["turn_id"].as_str().unwrap().to_owned();
+    until("the second call", || async { server.model.request_count() == asked + 2 }).await;
+    alice.post(&of(&attempt, "cancel"), json!({})).await.problem(409, "conflict");
+    server.model.let_go(1);
+    let record = async || world.get(&format!("/turns/{attempt}")).await.expect(200).body;
+    until("the attempt to end", || async { record().await["status"] == "succeeded" }).await;
+    let call = record().await["tool_calls"][0].clone();
+    assert_eq!(call["status"], "succeeded", "{call}");
+    again(&alice, &attempt).await.problem(409, "conflict");
 }

@@ -158,7 +158,7 @@ impl PlanTurn<'_> {
             return self.refuse(refused, Some(command), None).await.map(|reply| (reply, Outcome::Rejected));
         }
         let narration = match decided.is_a_tale() {
-            true => narrate::narrate(&mut self.talk, &narrator, &acting.name, &deed, &decided.raw).await?,
+            true => narrate::narrate(&mut self.talk, &narrator, &acting.name, &deed, &decided.raw).await,
             false => None,
         };
         let resolution = Resolution::of(&decided, narration, &self.talk);

@@ -1,8 +1,8 @@
-//! What a turn's earlier attempts rolled. Another attempt gets the same dice again, however its formulas are written: a die that lies on
-//! the table stays there.
+//! What a turn's earlier attempts rolled. Another attempt gets the same dice again, however its formulas and calls are written: a die that
+//! lies on the table stays there.
 //!
-//! A roll that means the same as an earlier roll gets the dice of that roll. Any other roll takes what lies there, die by die, as long as
-//! there is one with so many faces that this attempt has not taken yet.
+//! A roll that means the same as an earlier roll gets the dice of that roll: the same formula, or the same call of a resolver. Any other
+//! roll takes what lies there, die by die, as long as there is one with so many faces that this attempt has not taken yet.
 
 use std::{
     cell::RefCell,
@@ -12,13 +12,17 @@ use std::{
 use rules::dice::{Dice, Formula, OutOfDice};
 use serde_json::Value;
 
-/// The dice of `roll_dice`.
+use super::{as_meant, find};
+
+/// The dice of `roll_dice` and the resolvers.
 #[derive(Clone, Debug, Default)]
 pub struct Earlier {
     /// The values of all dice, by their faces, in the order in which they were rolled first.
     dice: HashMap<u32, Vec<u32>>,
-    /// For each formula, by its meaning, the dice of its first roll, its second roll, and so on.
+    /// For each roll, by its meaning, the dice of the first such roll, the second one, and so on.
     rolls: HashMap<String, Vec<Vec<Die>>>,
+    /// The meaning of the call that runs.
+    call: RefCell<String>,
     /// What committed calls have taken, and what they and the present batch have taken.
     kept: RefCell<Taken>,
     taken: RefCell<Taken>,
@@ -32,38 +36,60 @@ impl Earlier {
     /// decides.
     pub fn learn(&mut self, calls: &Value) {
         let mut taken = Taken::default();
-        let rolls = calls.as_array().into_iter().flatten().filter(|call| call["name"] == "roll_dice");
-        for roll in rolls.flat_map(|call| call["result"]["results"].as_array().into_iter().flatten()) {
-            let (Some(formula), Some(rolled)) = (roll["formula"].as_str(), dice_of(roll)) else { continue };
-            let known = self.rolls.entry(meaning(formula)).or_default();
-            let nth = taken.count(meaning(formula));
-            if known.len() <= nth {
-                let mut dice = Vec::with_capacity(rolled.len());
-                for (faces, value) in rolled {
-                    let lies = self.dice.entry(faces).or_default();
-                    let at = taken.first(faces);
-                    if lies.len() == at {
-                        lies.push(value);
-                    }
-                    taken.take((faces, at));
-                    dice.push((faces, at));
-                }
-                known.push(dice);
-            } else {
-                known.get(nth).into_iter().flatten().for_each(|die| taken.take(*die));
+        for call in calls.as_array().into_iter().flatten() {
+            let (name, result) = (call["name"].as_str().unwrap_or_default(), &call["result"]);
+            let rolls = result["results"].as_array().filter(|_| name == "roll_dice");
+            for roll in rolls.into_iter().flatten().filter(|roll| roll["success"] == true) {
+                let Some(formula) = roll["formula"].as_str() else { continue };
+                self.learn_roll(meaning(formula), dice_of(roll), &mut taken);
+            }
+            if rolls.is_none() && result["dice"].is_array() {
+                self.learn_roll(meaning_of_call(name, &call["arguments"]), dice_of(result), &mut taken);
             }
         }
     }
 
+    fn learn_roll(&mut self, meaning: String, rolled: Option<Vec<(u32, u32)>>, taken: &mut Taken) {
+        let Some(rolled) = rolled else { return };
+        let nth = taken.count(meaning.clone());
+        let known = self.rolls.entry(meaning).or_default();
+        let mut own = Own::of(known.get(nth));
+        let mut dice = Vec::with_capacity(rolled.len());
+        for (faces, value) in rolled {
+            let lies = self.dice.entry(faces).or_default();
+            let at = own.next(faces, taken);
+            if lies.len() == at {
+                lies.push(value);
+            }
+            taken.take((faces, at));
+            dice.push((faces, at));
+        }
+        if known.len() == nth {
+            known.push(dice);
+        }
+    }
+
+    /// A call of a tool begins.
+    pub fn calls(&self, tool: &str, arguments: &Value) {
+        *self.call.borrow_mut() = meaning_of_call(tool, arguments);
+    }
+
     /// The dice for the next roll of a formula.
     #[must_use]
-    pub fn table(&self, formula: &str) -> Table<'_> {
-        let (mut taken, meaning) = (self.taken.borrow().clone(), meaning(formula));
+    pub fn of_formula(&self, formula: &str) -> Table<'_> {
+        self.table(meaning(formula))
+    }
+
+    /// The dice for the call that runs.
+    #[must_use]
+    pub fn of_call(&self) -> Table<'_> {
+        self.table(self.call.borrow().clone())
+    }
+
+    fn table(&self, meaning: String) -> Table<'_> {
+        let mut taken = self.taken.borrow().clone();
         let nth = taken.count(meaning.clone());
-        let mut own: HashMap<u32, VecDeque<usize>> = HashMap::new();
-        for (faces, at) in self.rolls.get(&meaning).and_then(|rolls| rolls.get(nth)).into_iter().flatten() {
-            own.entry(*faces).or_default().push_back(*at);
-        }
+        let own = Own::of(self.rolls.get(&meaning).and_then(|rolls| rolls.get(nth)));
         Table { lies: &self.dice, own, taken, used: 0 }
     }
 
@@ -86,8 +112,7 @@ impl Earlier {
 /// The dice that lie on the table, for one roll.
 pub struct Table<'e> {
     lies: &'e HashMap<u32, Vec<u32>>,
-    /// The dice of an earlier roll that means the same, by their faces.
-    own: HashMap<u32, VecDeque<usize>>,
+    own: Own,
     taken: Taken,
     used: usize,
 }
@@ -102,9 +127,7 @@ impl Table<'_> {
 
 impl Dice for Table<'_> {
     fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
-        let own = self.own.get_mut(&faces);
-        let own = own.and_then(|own| std::iter::from_fn(|| own.pop_front()).find(|at| !self.taken.has((faces, *at))));
-        let at = own.unwrap_or_else(|| self.taken.first(faces));
+        let at = self.own.next(faces, &self.taken);
         let value = self.lies.get(&faces).and_then(|lies| lies.get(at));
         let value = *value.ok_or(OutOfDice::TooFew { index: self.used, faces })?;
         self.taken.take((faces, at));
@@ -113,12 +136,42 @@ impl Dice for Table<'_> {
     }
 }
 
+/// The dice of an earlier roll that means the same, by their faces.
+struct Own(HashMap<u32, VecDeque<usize>>);
+
+impl Own {
+    fn of(roll: Option<&Vec<Die>>) -> Self {
+        let mut own: HashMap<u32, VecDeque<usize>> = HashMap::new();
+        roll.into_iter().flatten().for_each(|(faces, at)| own.entry(*faces).or_default().push_back(*at));
+        Self(own)
+    }
+
+    /// The position of the next die: one of these if it was not taken, or else the first that was not. Nothing may lie there.
+    fn next(&mut self, faces: u32, taken: &Taken) -> usize {
+        let own = self.0.get_mut(&faces);
+        let own = own.and_then(|own| std::iter::from_fn(|| own.pop_front()).find(|at| !taken.has((faces, *at))));
+        own.unwrap_or_else(|| taken.first(faces))
+    }
+}
+
+/// The dice on the table, then others.
+pub struct TableFirst<'e, D> {
+    pub table: Table<'e>,
+    pub rest: D,
+}
+
+impl<D: Dice> Dice for TableFirst<'_, D> {
+    fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
+        self.table.roll(faces).or_else(|_| self.rest.roll(faces))
+    }
+}
+
 /// What an attempt has taken.
 #[derive(Clone, Debug, Default)]
 struct Taken {
     /// By faces: which dice are taken, and the position of the first that is not.
     dice: HashMap<u32, (Vec<bool>, usize)>,
-    /// How often each formula was rolled.
+    /// How often each roll was made.
     rolls: HashMap<String, usize>,
 }
 
@@ -145,7 +198,7 @@ impl Taken {
         }
     }
 
-    /// How often a formula was rolled before. Counts one more.
+    /// How often a roll was made before. Counts one more.
     fn count(&mut self, meaning: String) -> usize {
         let count = self.rolls.entry(meaning).or_default();
         *count += 1;
@@ -158,11 +211,17 @@ fn meaning(formula: &str) -> String {
     Formula::parse(formula).map_or_else(|_| formula.to_owned(), |formula| formula.meaning())
 }
 
-/// A roll's dice in the order of rolling: the faces of each, and what it showed from 1. None for a roll that failed.
-fn dice_of(roll: &Value) -> Option<Vec<(u32, u32)>> {
-    if roll["success"] != true {
-        return None;
+/// What a call means, however its arguments are written.
+fn meaning_of_call(tool: &str, arguments: &Value) -> String {
+    let mut arguments = arguments.clone();
+    if let Some(tool) = find(tool) {
+        as_meant(tool.schema(), &mut arguments);
     }
+    format!("{tool} {arguments}")
+}
+
+/// A roll's dice in the order of rolling: the faces of each, and what it showed from 1. None if the record of them is not whole.
+fn dice_of(roll: &Value) -> Option<Vec<(u32, u32)>> {
     let die = |die: &Value| {
         let lowest = match die["kind"].as_str() {
             Some("fate") => -1,
@@ -201,7 +260,7 @@ mod tests {
 
     /// The total of a roll with the dice on the table alone. None if there are too few.
     fn total(earlier: &Earlier, formula: &str) -> Option<f64> {
-        let mut table = earlier.table(formula);
+        let mut table = earlier.of_formula(formula);
         let total = Formula::parse(formula).unwrap().total(&mut table, &|_: &str| None).ok()?;
         earlier.take(table);
         Some(total)
@@ -240,7 +299,7 @@ mod tests {
             "{1d6}",
         ] {
             let earlier = known(&[first()]);
-            let mut table = earlier.table(formula);
+            let mut table = earlier.of_formula(formula);
             assert_eq!(table.roll(6), Ok(3), "{formula}");
         }
         let earlier = known(&[first()]);
@@ -253,6 +312,19 @@ mod tests {
     }
 
     #[test]
+    fn a_new_die_is_known_from_then_on() {
+        let first = attempt(&[("1d20", &[(20, 4)])]);
+        let second = attempt(&[("1d20 + 5", &[(20, 4)]), ("1d20", &[(20, 13)])]);
+        let earlier = known(&[first, second]);
+        assert_eq!((total(&earlier, "1d20+5"), total(&earlier, "1d20")), (Some(9.0), Some(13.0)));
+        assert_eq!(total(&earlier, "1d20"), None);
+        // A roll that failed has shown no die, and takes none.
+        let failed =
+            json!([{ "name": "roll_dice", "result": { "results": [{ "formula": "1d20 / 0", "success": false }] } }]);
+        assert_eq!(total(&known(&[failed]), "1d20"), None);
+    }
+
+    #[test]
     fn a_roll_alone_keeps_its_own_dice() {
         let earlier = || known(&[attempt(&[("1d20", &[(20, 4)]), ("1d20 + 3", &[(20, 17)])])]);
         assert_eq!(total(&earlier(), "1d20+3"), Some(20.0));
@@ -261,6 +333,35 @@ mod tests {
         // Two dice of which one lies there: the roll needs one more.
         assert_eq!(total(&earlier(), "3d20"), None);
         assert_eq!(total(&earlier(), "2d20kh"), Some(17.0));
+    }
+
+    #[test]
+    fn the_same_call_gets_its_dice() {
+        let call = |tool: &str, arguments: Value, dice: &[(u32, u32)]| {
+            let dice: Vec<Value> =
+                dice.iter().map(|(faces, value)| json!({ "faces": faces, "value": value })).collect();
+            json!({ "name": tool, "arguments": arguments, "result": { "outcome": "success", "dice": dice } })
+        };
+        let stealth = json!({ "skill": "stealth", "dc": 12 });
+        let search = json!({ "skill": "perception", "dc": 15 });
+        let calls = json!([
+            call("resolve_skill_check", stealth.clone(), &[(20, 4)]),
+            call("resolve_skill_check", search.clone(), &[(20, 17)]),
+            call("resolve_attack", json!({ "target_id": "orc" }), &[(20, 9), (8, 5)])
+        ]);
+        let rolled = |earlier: &Earlier, tool: &str, arguments: &Value| {
+            earlier.calls(tool, arguments);
+            let mut table = earlier.of_call();
+            let die = table.roll(20).ok();
+            earlier.take(table);
+            die
+        };
+        let earlier = known(&[calls]);
+        assert_eq!(rolled(&earlier, "resolve_skill_check", &search), Some(17));
+        assert_eq!(rolled(&earlier, "resolve_skill_check", &json!({ "dc": "12", "skill": "stealth" })), Some(4));
+        // Another call takes what is left, and so does a formula.
+        assert_eq!(rolled(&earlier, "resolve_skill_check", &json!({ "skill": "stealth", "dc": 11 })), Some(9));
+        assert_eq!((total(&earlier, "1d8"), total(&earlier, "1d20")), (Some(5.0), None));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use entity::{character, message::Type, npc, session};
 use rules::{
-    dice::{Dice, Formula, Meaning, Names, OutOfDice},
+    dice::{Formula, Meaning, Names},
     sheet::Creature,
 };
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    earlier::{Earlier, Table},
+    earlier::{Earlier, TableFirst},
     spec::{ANYONE, ActorKind, Asking, ToolCx, ToolSpec},
 };
 use crate::frontends::question::{Asked, Heard, Question};
@@ -103,12 +103,12 @@ async fn again(cx: &ToolCx<'_>, earlier: &Earlier, rolls: &[RollInput], value: &
     let (mut source, mut first) = ("manual", None);
     for roll in rolls {
         let timestamp = Some(clock::now());
-        let mut table = earlier.table(&roll.formula);
+        let mut table = earlier.of_formula(&roll.formula);
         let rolled = match rolls::one(&mut table, roll, value) {
             Err(error) if error.code == Code::InvalidDice => {
                 let draw = Draw::of_rolls(cx.work.dice(), Some(cx.campaign), &cx.wish(), 1).await?;
                 let fair = draw.fair;
-                let mut dice = TableFirst { table: earlier.table(&roll.formula), draw };
+                let mut dice = TableFirst { table: earlier.of_formula(&roll.formula), rest: draw };
                 let rolled = rolls::one(&mut dice, roll, value)?;
                 table = dice.table;
                 if table.used() == 0 {
@@ -120,23 +120,14 @@ async fn again(cx: &ToolCx<'_>, earlier: &Earlier, rolls: &[RollInput], value: &
             }
             rolled => rolled?,
         };
-        earlier.take(table);
+        // A roll that fails shows no die.
+        if rolled.success {
+            earlier.take(table);
+        }
         results.push(Rolled { timestamp, ..rolled });
     }
     let (seed_id, counter) = (first.map(|fair| fair.seed_id), first.map(|fair| fair.counter));
     Ok(RollReport { count: results.len(), source, results, seed_id, counter })
-}
-
-/// The dice on the table, then new ones.
-struct TableFirst<'t, 'd> {
-    table: Table<'t>,
-    draw: Draw<'d>,
-}
-
-impl Dice for TableFirst<'_, '_> {
-    fn roll(&mut self, faces: u32) -> std::result::Result<u32, OutOfDice> {
-        self.table.roll(faces).or_else(|_| self.draw.roll(faces))
-    }
 }
 
 fn asks_for_values(roll: &RollInput) -> bool {

@@ -153,10 +153,9 @@ pub async fn execute(
             }
             _ => calls.len(),
         };
+        // Before the batch is committed, because others see it then.
+        asker.acts();
         let results = batch.run(begin..end).await?;
-        if results.iter().any(|result| matches!(result, Some(Ok(_)))) {
-            asker.acts();
-        }
         for ((i, call), result) in calls.iter().enumerate().skip(begin).zip(results) {
             let result = result.map(|result| result.map(|value| allowance.fit(value)));
             let call = batch.finished_call(i, named(i, call), result);
@@ -285,6 +284,7 @@ impl Batch<'_> {
                 results.push(Some(Err(CallError::from(&error))));
                 continue;
             }
+            hands.earlier.inspect(|earlier| earlier.calls(tool.name, arguments));
             match paid::run(&cx, tool, arguments.clone(), price).await {
                 Ok(value) => results.push(Some(Ok(value))),
                 Err(error) if work.is_broken() => return Err(error),

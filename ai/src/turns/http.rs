@@ -327,9 +327,10 @@ pub struct TurnCancelling {
 
 /// Asks a running turn to stop. Cancelling a turn that has ended is a conflict.
 ///
-/// With the scope `gm`, the turn's effects are reverted. Without it, only the words stop: what the turn has done by then stays, because
-/// its outcome may be known already. A game master can undo it. An attempt at an answer is reverted in any case, and the former one is
-/// chosen again.
+/// With the scope `gm`, the turn's effects are reverted, unless its `on_failure` is `keep`. Without it, only the words stop: what the turn
+/// has done by then stays, because its outcome may be known already. A check that is decided ends the turn without a narration. A
+/// game master can undo the turn. Another attempt at an answer is reverted in any case, and the former one is chosen again; once it has
+/// acted in a fight, only a game master can cancel it.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/turns/{x}/cancel",
     tag = "turns", operation_id = "cancel_turn", params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 202, body = TurnCancelling), (status = "default", body = Problem)))]
@@ -344,10 +345,13 @@ pub async fn cancel_turn(
     let cancelled = edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let row = sqlx::query(
-            "UPDATE turn SET cancel_requested = cancel_requested OR status IN ('queued', 'running'), \
-                    on_failure = CASE WHEN $5 AND NOT cancel_requested AND parent_turn_id IS NULL THEN 'keep' ELSE on_failure END \
+            "UPDATE turn SET cancel_requested = cancel_requested OR NOT $5 AND status IN ('queued', 'running'), \
+                    stop_requested = stop_requested OR $5 AND status IN ('queued', 'running'), \
+                    on_failure = CASE WHEN $5 AND status IN ('queued', 'running') AND NOT cancel_requested AND revert_as IS NULL \
+                        AND parent_turn_id IS NULL THEN 'keep' ELSE on_failure END \
              WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4) \
-             RETURNING status, kind, turn_is_unheard(tenant_id, id) AS is_unheard",
+             RETURNING status, kind, turn_is_unheard(tenant_id, id) AS is_unheard, parent_turn_id IS NOT NULL AND EXISTS ( \
+                 SELECT FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.table_name = 'encounter') AS is_in_fight",
         )
         .bind(tx.tenant())
         .bind(campaign)
@@ -362,6 +366,10 @@ pub async fn cancel_turn(
         if caller.is_player() && row.read("is_unheard")? {
             let message = "A player cannot stop the reaction of an NPC or owner.";
             return Err(Error::new(Code::Forbidden, message));
+        }
+        if !caller.sees_secrets() && row.read("is_in_fight")? {
+            let message = "This attempt has acted in a fight, so only a game master can cancel it.";
+            return Err(Error::new(Code::Conflict, message));
         }
         let status: String = row.read("status")?;
         if status != "queued" && status != "running" {

@@ -63,7 +63,7 @@ impl Asker {
         }
     }
 
-    /// The turn has committed something.
+    /// The turn is about to commit something.
     pub fn acts(&self) {
         self.has_acted.store(true, Ordering::Relaxed);
     }

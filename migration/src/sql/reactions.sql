@@ -503,9 +503,9 @@ BEGIN
         UPDATE turn t SET instance = server, lease_until = now() + lease_seconds * interval '1 second'
         WHERE t.ctid = ANY (ARRAY(SELECT l.place FROM taken k CROSS JOIN LATERAL (
             SELECT w.ctid AS place FROM turn w WHERE w.tenant_id = k.tenant_id AND w.id = k.turn_id AND w.status = 'queued' FOR NO KEY UPDATE) l))
-        RETURNING t.id, t.cancel_requested)
+        RETURNING t.id, t.cancel_requested OR t.stop_requested AS is_unwanted)
     SELECT k.tenant_id, k.id, k.campaign_id, k.kind, k.entity_kind, k.entity_id, k.player_id, k.score::float8, k.actions, k.message, k.location_key,
-        k.turn_id, CASE WHEN u.cancel_requested THEN 'cancelling' WHEN u.id IS NOT NULL THEN 'ready' ELSE coalesce(t.status, 'gone') END,
+        k.turn_id, CASE WHEN u.is_unwanted THEN 'cancelling' WHEN u.id IS NOT NULL THEN 'ready' ELSE coalesce(t.status, 'gone') END,
         k.tries, n.limits, n.settings, n.version, n.origins, n.llm_api_key, ARRAY(SELECT o.name FROM operator_switch o WHERE NOT o.enabled)
     FROM taken k JOIN tenant n ON n.tenant_id = k.tenant_id LEFT JOIN turns u ON u.id = k.turn_id
     LEFT JOIN LATERAL (SELECT w.status FROM turn w WHERE w.tenant_id = k.tenant_id AND w.id = k.turn_id) t ON true;

@@ -282,12 +282,15 @@ BEGIN
     RETURN many;
 END $$;
 
--- Ends the revert of a turn: stores how the turn ended, and lets its idempotency key be used again.
+-- Ends the revert of a turn: stores how the turn ended, and lets its idempotency key be used again: for the same turn if it failed, for
+-- another one if it was cancelled.
 CREATE FUNCTION revert_turn_end(turn_of uuid) RETURNS timestamptz LANGUAGE plpgsql SET search_path = pg_catalog, public, pg_temp AS $$
 DECLARE
     tenant uuid := nullif(current_setting('app.tenant_id', true), '')::uuid;
     ended timestamptz;
 BEGIN
+    DELETE FROM idempotency i USING turn t WHERE t.tenant_id = tenant AND t.id = turn_of AND t.revert_as = 'cancelled'
+      AND i.tenant_id = tenant AND i.turn_id = turn_of;
     UPDATE idempotency i SET state = 'retry' FROM turn t WHERE t.tenant_id = tenant AND t.id = turn_of
       AND t.revert_as IS DISTINCT FROM 'undone' AND i.tenant_id = tenant AND i.turn_id = turn_of;
     UPDATE turn t SET
@@ -295,7 +298,9 @@ BEGIN
         finished_at = CASE WHEN t.revert_as = 'undone' THEN t.finished_at ELSE now() END,
         undone_at = CASE WHEN t.revert_as = 'undone' THEN now() ELSE t.undone_at END,
         revert_conflicts = CASE WHEN t.revert_as = 'undone' THEN nullif(t.revert_conflicts, '[]') ELSE coalesce(t.revert_conflicts, '[]') END,
-        reverted_through = coalesce((SELECT max(j.seq) FROM journal j WHERE j.tenant_id = tenant AND j.turn_id = turn_of), 0),
+        -- What was kept can still be undone.
+        reverted_through = CASE WHEN t.on_failure = 'keep' AND t.revert_as IS DISTINCT FROM 'undone' THEN t.reverted_through
+            ELSE coalesce((SELECT max(j.seq) FROM journal j WHERE j.tenant_id = tenant AND j.turn_id = turn_of), 0) END,
         revert_as = NULL, revert_since = NULL, revert_next = NULL, revert_total = NULL, revert_done = 0, revert_tries = 0,
         revert_stuck = 0, revert_try_at = NULL, revert_error = NULL
     WHERE t.tenant_id = tenant AND t.id = turn_of RETURNING now() INTO ended;

@@ -23,6 +23,8 @@ CREATE TABLE turn (
     undone_at timestamptz,
     parent_turn_id uuid,
     cancel_requested boolean NOT NULL DEFAULT false,
+    -- A player asked for it: nothing more begins, but what the turn has done stays, and it may still end with it.
+    stop_requested boolean NOT NULL DEFAULT false,
     reverted_through bigint NOT NULL DEFAULT 0,
     runs_before int NOT NULL DEFAULT 0,
     -- What a session's AI was told reaches up to `seen_seq` in the campaign's feed and `seen_event` in the session's events. An AI in
@@ -178,7 +180,7 @@ DECLARE
     settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
 BEGIN
     PERFORM FROM turn WHERE tenant_id = its_tenant AND id = its_id AND instance = its_instance
-      AND status = 'running' AND NOT cancel_requested AND revert_as IS NULL FOR NO KEY UPDATE;
+      AND status = 'running' AND NOT cancel_requested AND NOT stop_requested AND revert_as IS NULL FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the turn was cancelled or taken over' USING ERRCODE = 'TK001';
     END IF;
@@ -280,12 +282,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     ORDER BY o.nth, o.revert_tries, o.lease_until LIMIT rows_max
 $$;
 
--- A server says that its turns go on. Returns those that someone wants cancelled, and those that are gone with their campaign. It does not
+-- A server says that its turns go on. Returns those that someone wants cancelled or stopped, and those that are gone with their campaign. It does not
 -- wait for a turn that locks its own row at this moment: that turn is alive, and the leases of the others would run out.
 CREATE FUNCTION renew_leases(server bigint, turns uuid[], seconds int) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     WITH mine AS (
-        SELECT id, cancel_requested FROM turn
+        SELECT id, cancel_requested OR stop_requested AS is_unwanted FROM turn
         WHERE instance = server AND status IN ('queued', 'running') AND id = ANY (turns)),
     free AS (
         SELECT tenant_id, id FROM turn
@@ -293,7 +295,7 @@ SET search_path = pg_catalog, public, pg_temp AS $$
     renewed AS (
         UPDATE turn t SET lease_until = now() + seconds * interval '1 second'
         FROM free f WHERE t.tenant_id = f.tenant_id AND t.id = f.id)
-    SELECT t FROM unnest(turns) AS t WHERE NOT EXISTS (SELECT 1 FROM mine WHERE id = t AND NOT cancel_requested)
+    SELECT t FROM unnest(turns) AS t WHERE NOT EXISTS (SELECT 1 FROM mine WHERE id = t AND NOT is_unwanted)
 $$;
 
 -- Which of these places have no turn. A session has no player: its place has the nil id.

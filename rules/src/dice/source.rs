@@ -12,6 +12,12 @@ pub trait Dice {
     fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice>;
 }
 
+impl<D: Dice + ?Sized> Dice for &mut D {
+    fn roll(&mut self, faces: u32) -> Result<u32, OutOfDice> {
+        (**self).roll(faces)
+    }
+}
+
 /// Dice from a random number generator. Every face is equally likely.
 pub struct Random<R>(pub R);
 

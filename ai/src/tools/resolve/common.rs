@@ -1,5 +1,7 @@
 //! The arguments that all resolvers share, and how a tool call becomes a resolution.
 
+use std::cell::Cell;
+
 use rules::{
     dice::Dice,
     encounter::{Action, ActionKind, Participant, Status},
@@ -8,7 +10,10 @@ use rules::{
 };
 use serde_json::{Value, json};
 
-use crate::tools::spec::{ActorKind, ToolCx};
+use crate::tools::{
+    earlier::TableFirst,
+    spec::{ActorKind, ToolCx},
+};
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{http::resource::Ref, limits::check_rows_more};
@@ -326,7 +331,20 @@ impl Call<'_> {
             return self.in_fight(fight, &Cast::of_fight(&fight.now, who), run).await;
         }
         let cast = Cast::read(self.tx, self.cx.campaign, who, !self.preview).await?;
-        service::resolve(&self.how(harm, harm == Harm::WhenAsked), cast, run).await
+        let how = self.how(harm, harm == Harm::WhenAsked);
+        let Some(earlier) = self.cx.earlier else { return service::resolve(&how, cast, run).await };
+        let taken = Cell::new(None);
+        let again = |cast: &Cast, dice: &mut dyn Dice| {
+            let mut dice = TableFirst { table: earlier.of_call(), rest: dice };
+            let outcome = run(cast, &mut dice);
+            taken.set(Some(dice.table));
+            outcome
+        };
+        let told = service::resolve(&how, cast, again).await?;
+        if let Some(table) = taken.take() {
+            earlier.take(table);
+        }
+        Ok(told)
     }
 
     /// Runs a resolver for participants of a fight, and makes its changes as an action of the encounter would.

@@ -56,7 +56,10 @@ async fn rows_of(app: &Ai, caller: &Caller, turn: Uuid) -> Result<usize> {
     let row = sqlx::query(
         "SELECT count(*) AS rows FROM (SELECT FROM turn n JOIN turn t ON t.tenant_id = $1 \
              AND (t.id = coalesce(n.parent_turn_id, n.id) OR t.parent_turn_id = coalesce(n.parent_turn_id, n.id)) \
-             JOIN journal j ON j.tenant_id = $1 AND j.turn_id = t.id AND j.origin <> 'revert' \
+             CROSS JOIN LATERAL (SELECT max(o.seq) AS own FROM journal o \
+                 WHERE o.tenant_id = $1 AND o.turn_id = t.id AND o.origin <> 'revert') last \
+             JOIN journal j ON j.tenant_id = $1 AND j.turn_id = t.id AND CASE WHEN t.chosen \
+                 THEN j.origin <> 'revert' AND j.seq > t.reverted_through ELSE j.origin = 'revert' AND j.seq > last.own END \
              WHERE n.tenant_id = $1 AND n.id = $2 AND NOT n.chosen AND (t.chosen OR t.id = n.id) LIMIT $3) r",
     )
     .bind(tx.tenant())

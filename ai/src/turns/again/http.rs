@@ -34,7 +34,7 @@ pub struct RegenerateInput {
     #[garde(length(chars, max = 1000))]
     #[schema(max_length = 1000)]
     hint: Option<String>,
-    /// Whether `roll_dice` rolls new dice. Otherwise it repeats earlier rolls. Needs the scope `gm`.
+    /// Whether all dice are rolled anew. Otherwise those of earlier attempts are repeated. Needs the scope `gm`.
     #[serde(default)]
     reroll: bool,
     /// Whether to answer with server-sent events, as `GET …/turns/{id}/events` does.
@@ -72,8 +72,8 @@ fn narrative_fits(text: &str, _: &()) -> garde::Result {
 /// Tries the last answer of a conversation again. The server reverts the changes of the chosen attempt and runs a new one, which is then
 /// chosen.
 ///
-/// The other attempts stay as `alternatives`; `…/choose` chooses one of them. Later prompts contain only the chosen one. `roll_dice` repeats the
-/// dice of earlier attempts: the same formula gives the same result. If the new attempt fails, the former one is chosen again. Another
+/// The other attempts stay as `alternatives`; `…/choose` chooses one of them. Later prompts contain only the chosen one. The dice of earlier
+/// attempts are repeated, however a formula is written. If the new attempt fails, the former one is chosen again. Another
 /// attempt at a greeting is the next greeting, without a model.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/turns/{x}/regenerate",
     tag = "turns", operation_id = "regenerate_turn", request_body = RegenerateInput,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::{prompt::fence, turns::talk::Talk};
-use base::error::{Code, Error, Result};
+use base::error::{Error, Result};
 use edge::{models::Choice, tenants::tasks::Task};
 use llm::{ChatRequest, Message, Role, reply};
 
@@ -23,17 +23,14 @@ You narrate a tabletop game. The game's rules have decided what came of a player
 - Answer with the narration alone.
 ";
 
-/// The narration of an action's result. None if the model has nothing to say or cannot be reached.
-///
-/// # Errors
-/// `conflict` if the turn was cancelled meanwhile.
+/// The narration of an action's result. None if the model has nothing to say or cannot be reached, or if somebody stopped the turn.
 pub async fn narrate(
     talk: &mut Talk<'_>,
     narrator: &Result<Arc<Choice>>,
     name: &str,
     action: &str,
     raw: &str,
-) -> Result<Option<String>> {
+) -> Option<String> {
     let mut told = String::new();
     fence::put(&mut told, "mechanics", &[], raw);
     fence::put(&mut told, "action", &[("character", name)], action);
@@ -43,17 +40,18 @@ pub async fn narrate(
         Ok(narrator) => talk.ask_once(Task::Narrate, narrator, &request).await,
         Err(error) => Err(Error::new(error.code, error.detail.clone())),
     };
+    // Whoever may take back what was decided cancels the turn, which then cannot end with it.
     if talk.asker.cancel.is_cancelled() {
-        return Err(Error::new(Code::Conflict, "The turn was cancelled."));
+        return None;
     }
     match answer {
         Ok(completion) => {
             talk.ending = Some(completion.ending());
-            Ok(fitting(&reply::parse_text(&completion.text).narrative))
+            fitting(&reply::parse_text(&completion.text).narrative)
         }
         Err(error) => {
             tracing::warn!(turn_id = %talk.id, code = error.code.as_str(), "the narrator failed; the decision has no narration");
-            Ok(None)
+            None
         }
     }
 }

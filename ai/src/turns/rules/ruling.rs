@@ -163,10 +163,10 @@ impl Ruling<'_, '_> {
         let decides = !name.starts_with("mark_");
         let shown = self.shown(arguments.clone());
         self.tell(|| Item::call(id, tool.name, &shown));
-        let result = self.run(tool, &arguments, decides).await?;
         if !self.preview {
             self.talk.asker.acts();
         }
+        let result = self.run(tool, &arguments, decides).await?;
         let (mut result, told) = match self.stand() {
             Some(_) if decides => {
                 let (result, told) = fight::outcome_and_text(result);

@@ -132,7 +132,7 @@ impl RulesTurn<'_> {
         let narrated =
             decided.is_a_tale() && self.job.command.is_some() && self.talk.caller.tenant.settings.features.llm_visible;
         let narration = if narrated {
-            narrate::narrate(&mut self.talk, &self.narrator, &self.acting.name, &self.job.action, &decided.raw).await?
+            narrate::narrate(&mut self.talk, &self.narrator, &self.acting.name, &self.job.action, &decided.raw).await
         } else {
             None
         };

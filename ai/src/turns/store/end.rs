@@ -166,8 +166,8 @@ pub struct Failure<'a> {
     pub calls: &'a [LlmCall],
 }
 
-/// Ends a turn without success: reverts its effects (unless it keeps them), stores the reason, and frees its key for another
-/// attempt. Rows that somebody else has changed since are conflicts and stay. Many effects are reverted in steps, as long as the
+/// Ends a turn without success: reverts its effects (unless it keeps them), stores the reason, and frees its key: for the same turn if it
+/// failed, for another one if it was cancelled. Rows that somebody else has changed since are conflicts and stay. Many effects are reverted in steps, as long as the
 /// client may wait; after that the sweeper goes on. Returns false if the turn is no longer this server's.
 ///
 /// # Errors
@@ -225,7 +225,8 @@ async fn fail_at_once(
     };
     by.count(&tx, &used(failure.calls)).await?;
     sqlx::query(
-        "WITH freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2 AND $6) \
+        "WITH ended AS (DELETE FROM idempotency WHERE tenant_id = $1 AND turn_id = $2 AND $6 AND $3 = 'cancelled'), \
+              freed AS (UPDATE idempotency SET state = 'retry' WHERE tenant_id = $1 AND turn_id = $2 AND $6 AND $3 <> 'cancelled') \
          UPDATE turn SET status = CASE WHEN $6 THEN $3 ELSE status END, finished_at = CASE WHEN $6 THEN now() END, error = $4, \
                 record = $5::text::json, revert_conflicts = coalesce(revert_conflicts, '[]'), revert_done = CASE WHEN $6 THEN 0 ELSE revert_done END, \
                 revert_next = CASE WHEN NOT $6 THEN revert_next END, revert_as = CASE WHEN NOT $6 THEN $3 END, \

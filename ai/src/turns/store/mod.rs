@@ -286,10 +286,12 @@ pub async fn set_reply_mode(pool: &Pool, actor: &Actor, turn: Uuid, mode: ReplyM
 /// Database errors.
 pub async fn cancel_requested(pool: &Pool, tenant: Uuid, turn: Uuid) -> Result<bool> {
     let tx = TenantTx::read(pool, tenant).await?;
-    let row = sqlx::query("SELECT cancel_requested FROM turn WHERE tenant_id = $1 AND id = $2")
-        .bind(tenant)
-        .bind(turn)
-        .fetch_optional(&mut *tx.connection().await)
-        .await?;
-    row.map_or(Ok(false), |row| row.read("cancel_requested"))
+    let row = sqlx::query(
+        "SELECT cancel_requested OR stop_requested AS is_unwanted FROM turn WHERE tenant_id = $1 AND id = $2",
+    )
+    .bind(tenant)
+    .bind(turn)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    row.map_or(Ok(false), |row| row.read("is_unwanted"))
 }

@@ -143,7 +143,7 @@ async fn insert(tx: &TenantTx, new: &NewTurn<'_>) -> Result<Option<Opened>> {
 async fn next_in_line(tx: &TenantTx, new: &NewTurn<'_>, turn: Uuid) -> Result<Opened> {
     let begun = sqlx::query(
         "UPDATE turn SET status = 'running', lease_until = now() + $4 * interval '1 second' \
-         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status IN ('queued', 'running') AND NOT cancel_requested AND revert_as IS NULL \
+         WHERE tenant_id = $1 AND id = $2 AND instance = $3 AND status IN ('queued', 'running') AND NOT cancel_requested AND NOT stop_requested AND revert_as IS NULL \
          RETURNING head_now($1, $5, $6) AS talk",
     )
     .bind(tx.tenant())
@@ -200,7 +200,7 @@ async fn restart(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey, turn: U
         "WITH claim AS (UPDATE idempotency SET state = 'running' WHERE tenant_id = $1 AND route = $2 AND key = $3 RETURNING 1), \
            untold AS (DELETE FROM turn_event WHERE tenant_id = $1 AND turn_id = $4) \
          UPDATE turn SET status = $9, action = $10, runs_before = runs_before + 1, error = NULL, record = NULL, finished_at = NULL, undone_at = NULL, \
-                cancel_requested = false, on_failure = $11, revert_conflicts = NULL, revert_conflicts_total = 0, instance = $5, lease_until = now() + $6 * interval '1 second' \
+                cancel_requested = false, stop_requested = false, on_failure = $11, revert_conflicts = NULL, revert_conflicts_total = 0, instance = $5, lease_until = now() + $6 * interval '1 second' \
          WHERE tenant_id = $1 AND id = $4 AND revert_as IS NULL AND EXISTS (SELECT 1 FROM claim) RETURNING runs_before, head_now($1, $7, $8) AS talk",
     )
     .bind(tx.tenant())
