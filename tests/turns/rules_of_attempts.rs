@@ -483,11 +483,11 @@ async fn what_a_dead_server_kept_can_be_undone() {
     let world = acme.world().await;
     let alice = alice(&acme).await;
     let turn = speaking(&world, &alice, &world.path("/npcs/innkeeper_bob/turns")).await;
-    // A player cancels it through another server, and this one dies before it hears of that.
-    let dead = "UPDATE turn SET stop_requested = true, on_failure = 'keep', lease_until = now() - interval '1 second' WHERE id = $1::uuid";
+    // A player cancels it through another server, and its own server dies before it hears of that.
+    let dead = "UPDATE turn SET stop_requested = true, on_failure = 'keep', instance = instance + 1000, \
+        lease_until = now() - interval '1 second' WHERE id = $1::uuid";
     sqlx::query(dead).bind(&turn).execute(&mut server.owner().await).await.unwrap();
     ai::turns::store::sweep(server.pool(), &server.app.running).await.unwrap();
-    server.model.let_go(1);
     let record = async || world.get(&format!("/turns/{turn}")).await.expect(200).body;
     until("the turn to end", || async { record().await["status"] == "failed" }).await;
     assert_eq!(learnt(&world).await, ["She lies."]);

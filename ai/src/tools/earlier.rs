@@ -12,8 +12,6 @@ use std::{
 use rules::dice::{Dice, Formula, OutOfDice};
 use serde_json::Value;
 
-use super::{as_meant, find};
-
 /// The dice of `roll_dice` and the resolvers.
 #[derive(Clone, Debug, Default)]
 pub struct Earlier {
@@ -33,8 +31,8 @@ type Die = (u32, usize);
 
 impl Earlier {
     /// Adds the rolls of a turn's calls, as its answer lists them. What is known already stays: the first attempt that rolled a die
-    /// decides.
-    pub fn learn(&mut self, calls: &Value) {
+    /// decides. `as_meant` writes the arguments of a tool as the tool reads them.
+    pub fn learn(&mut self, calls: &Value, as_meant: impl Fn(&str, &mut Value)) {
         let mut taken = Taken::default();
         for call in calls.as_array().into_iter().flatten() {
             let (name, result) = (call["name"].as_str().unwrap_or_default(), &call["result"]);
@@ -44,7 +42,9 @@ impl Earlier {
                 self.learn_roll(meaning(formula), dice_of(roll), &mut taken);
             }
             if rolls.is_none() && result["dice"].is_array() {
-                self.learn_roll(meaning_of_call(name, &call["arguments"]), dice_of(result), &mut taken);
+                let mut arguments = call["arguments"].clone();
+                as_meant(name, &mut arguments);
+                self.learn_roll(meaning_of_call(name, &arguments), dice_of(result), &mut taken);
             }
         }
     }
@@ -69,7 +69,7 @@ impl Earlier {
         }
     }
 
-    /// A call of a tool begins.
+    /// A call of a tool begins, with its arguments as the tool reads them.
     pub fn calls(&self, tool: &str, arguments: &Value) {
         *self.call.borrow_mut() = meaning_of_call(tool, arguments);
     }
@@ -211,12 +211,8 @@ fn meaning(formula: &str) -> String {
     Formula::parse(formula).map_or_else(|_| formula.to_owned(), |formula| formula.meaning())
 }
 
-/// What a call means, however its arguments are written.
+/// What a call means. The arguments are written as the tool reads them.
 fn meaning_of_call(tool: &str, arguments: &Value) -> String {
-    let mut arguments = arguments.clone();
-    if let Some(tool) = find(tool) {
-        as_meant(tool.schema(), &mut arguments);
-    }
     format!("{tool} {arguments}")
 }
 
@@ -253,7 +249,7 @@ mod tests {
 
     fn known(attempts: &[Value]) -> Earlier {
         let mut earlier = Earlier::default();
-        attempts.iter().for_each(|calls| earlier.learn(calls));
+        attempts.iter().for_each(|calls| earlier.learn(calls, |_, _| {}));
         earlier.begin();
         earlier
     }
@@ -358,7 +354,7 @@ mod tests {
         };
         let earlier = known(&[calls]);
         assert_eq!(rolled(&earlier, "resolve_skill_check", &search), Some(17));
-        assert_eq!(rolled(&earlier, "resolve_skill_check", &json!({ "dc": "12", "skill": "stealth" })), Some(4));
+        assert_eq!(rolled(&earlier, "resolve_skill_check", &json!({ "dc": 12, "skill": "stealth" })), Some(4));
         // Another call takes what is left, and so does a formula.
         assert_eq!(rolled(&earlier, "resolve_skill_check", &json!({ "skill": "stealth", "dc": 11 })), Some(9));
         assert_eq!((total(&earlier, "1d8"), total(&earlier, "1d20")), (Some(5.0), None));

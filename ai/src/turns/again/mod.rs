@@ -24,7 +24,11 @@ use super::{
     subject::Subject,
     view::Status,
 };
-use crate::{state::Ai, tools::Earlier, turns::store::settle::settle};
+use crate::{
+    state::Ai,
+    tools::{self, Earlier},
+    turns::store::settle::settle,
+};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
@@ -195,7 +199,9 @@ async fn prepare(
     let mut earlier = Earlier::default();
     if !wished.reroll {
         for row in &rows {
-            earlier.learn(&row.read::<Option<Value>>("calls")?.unwrap_or_default());
+            earlier.learn(&row.read::<Option<Value>>("calls")?.unwrap_or_default(), |name, arguments| {
+                tools::find(name).into_iter().for_each(|tool| tools::as_meant(tool.schema(), arguments));
+            });
         }
     }
     drop(tx);
