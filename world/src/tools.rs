@@ -49,8 +49,11 @@ pub const NAMES: &[&str] = &[
 /// Older names of tools. They still work.
 pub const OLDER_NAMES: &[&str] = &["create_encounter", "end_encounter", "get_messages", "post_messages"];
 
+/// The tool with which an NPC remembers.
+pub const NPC_MEMORY: &str = "NPC_memorize";
+
 /// The tools with which NPCs and owners remember. They change nothing else.
-pub const REMEMBERING: &[&str] = &["NPC_memorize", "OWNER_memorize", "OWNER_memorize_dependables"];
+pub const REMEMBERING: &[&str] = &[NPC_MEMORY, "OWNER_memorize", "OWNER_memorize_dependables"];
 
 /// The tools that change nothing: they read, measure, roll dice or say what a check comes to.
 const QUIET: &[&str] = &[

@@ -282,8 +282,8 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
     ORDER BY o.nth, o.revert_tries, o.lease_until LIMIT rows_max
 $$;
 
--- A server says that its turns go on. Returns those that someone wants cancelled or stopped, and those that are gone with their campaign. It does not
--- wait for a turn that locks its own row at this moment: that turn is alive, and the leases of the others would run out.
+-- A server says that its turns go on. Returns those that someone wants cancelled or stopped, and those that are gone with their campaign.
+-- It does not wait for a turn that locks its own row at this moment: that turn is alive, and the leases of the others would run out.
 CREATE FUNCTION renew_leases(server bigint, turns uuid[], seconds int) RETURNS SETOF uuid LANGUAGE sql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
     WITH mine AS (

@@ -7,7 +7,7 @@ use entity::shapes::ToolRef;
 use serde_json::{Map, Value, json};
 
 use super::own_words::{has_own_words, is_alike, without_own_words};
-use crate::actors::TOOLS_MAX;
+use crate::{actors::TOOLS_MAX, tools::NPC_MEMORY};
 
 /// The members of a row, and those of a merge patch.
 pub type Members = Map<String, Value>;
@@ -20,7 +20,7 @@ const WAITING: [&str; 5] =
 /// The member whose entries wait one by one.
 const TOOLS: &str = "available_tools";
 /// The tool that a new NPC has at once, because without it it would remember nobody.
-const AT_ONCE: &str = "NPC_memorize";
+const AT_ONCE: &str = NPC_MEMORY;
 
 /// Moves what has to wait into the draft of a row that a card brings. What the stored row already has does not wait, and the card
 /// takes nothing away from it.

@@ -22,10 +22,8 @@ pub struct Shelf {
     pub key: String,
     /// The book's name, which is added as a tag.
     pub tag: String,
-    /// The id of the NPC or owner that knows the book, if it belongs to a card.
-    pub known_by: Option<String>,
-    /// The slug of that NPC or owner in the file.
-    pub known_as: Option<String>,
+    /// The id of the NPC that knows the book, if it belongs to a card.
+    pub known_by: Option<Uuid>,
 }
 
 /// Creates or changes the NPC of a card, and the lore of its book.
@@ -43,7 +41,6 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
         npc.insert("owner_ids".to_owned(), json!(owners));
     }
     let slug = npc.remove("slug").and_then(|s| s.as_str().map(ToOwned::to_owned));
-    let known_as = slug.clone();
     let identity =
         RowIdentity::ByOrigin { id: card.id, reference: reference(card.id, || format!("card:{}", card.key)), slug };
     let row = Row {
@@ -63,9 +60,8 @@ pub async fn card(place: &Place<'_>, card: Card, mut losses: Losses, report: &mu
             book.name.clone()
         };
         let key = format!("card.{}", card.key.replace(':', "."));
-        let shelf = Shelf { key, tag, known_by: Some(id.to_string()), known_as };
-        // Load the names again: the NPC exists now.
-        entries(place, book, &shelf, &Names::load(place).await?, report).await?;
+        let shelf = Shelf { key, tag, known_by: Some(*id) };
+        entries(place, book, &shelf, &names, report).await?;
     }
     report.take(losses);
     Ok(())
@@ -92,23 +88,11 @@ async fn entries(place: &Place<'_>, book: Book, shelf: &Shelf, names: &Names, re
         let (mut lore, mut at_first) = (entry.lore, entry.at_first);
         let is_ours = entry.slug.is_some();
         tag(&shelf.tag, is_ours, &mut lore, &mut at_first);
-        let said = entry.known_by.and_then(|slugs| {
-            let is_nobody = slugs.is_empty();
-            let mut ids = Vec::with_capacity(slugs.len());
-            for slug in slugs {
-                match &shelf.known_by {
-                    // The card's character may have another slug here, and its old slug may belong to somebody else.
-                    Some(id) if shelf.known_as.as_ref() == Some(&slug) => ids.push(id.clone()),
-                    _ if names.id(&slug).is_some() => ids.push(slug),
-                    _ => report.warn(format!(
-                        "/entries/{number}: nobody named `{slug}` exists here, so they were left out of `known_by`."
-                    )),
-                }
-            }
-            // If the file names people but none of them exist here, it says nothing about who knows the entry.
-            (is_nobody || !ids.is_empty()).then_some(ids)
-        });
-        knowing(shelf.known_by.as_ref(), said, &mut lore, &mut at_first);
+        match (shelf.known_by, entry.known_by) {
+            (Some(character), _) => keep_to(character, &mut lore, &mut at_first),
+            (None, Some(slugs)) => know(&slugs, names, &format!("/entries/{number}"), &mut lore, report),
+            (None, None) => {}
+        }
         let own = || shelved.reference(format!("lorebook:{}:{}", shelf.key, entry.key), entry.uid.as_deref());
         let reference = reference(entry.id, own);
         rows.push(Row {
@@ -137,15 +121,22 @@ fn tag(tag: &str, is_ours: bool, lore: &mut Members, at_first: &mut Members) {
     }
 }
 
-/// Sets who knows an entry. An entry of a card's book is what its character alone knows when it is new, whatever the card says:
-/// whoever wrote the card must not speak to other characters. If it exists, it is known as before.
-fn knowing(character: Option<&String>, said: Option<Vec<String>>, lore: &mut Members, at_first: &mut Members) {
-    if let Some(id) = character {
-        lore.remove("secret");
-        at_first.insert("secret".to_owned(), true.into());
-        at_first.insert("known_by".to_owned(), json!([id]));
-    } else if let Some(known_by) = said {
-        lore.insert("known_by".to_owned(), json!(known_by));
+/// An entry of a card's book is what its character alone knows when it is new, whatever the card says: whoever wrote the card must not
+/// speak to other characters. If it exists, it is known as before.
+fn keep_to(character: Uuid, lore: &mut Members, at_first: &mut Members) {
+    lore.remove("secret");
+    at_first.insert("secret".to_owned(), true.into());
+    at_first.insert("known_by".to_owned(), json!([character]));
+}
+
+/// Sets who knows an entry. If the file names people but none of them exist here, it says nothing about who knows the entry.
+fn know(slugs: &[String], names: &Names, pointer: &str, lore: &mut Members, report: &mut Report) {
+    let (here, absent): (Vec<&String>, Vec<&String>) = slugs.iter().partition(|slug| names.id(slug).is_some());
+    for slug in absent {
+        report.warn(format!("{pointer}: nobody named `{slug}` exists here, so they were left out of `known_by`."));
+    }
+    if slugs.is_empty() || !here.is_empty() {
+        lore.insert("known_by".to_owned(), json!(here));
     }
 }
 

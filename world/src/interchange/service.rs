@@ -200,7 +200,7 @@ fn parse(format: ImportFormat, bytes: web::Bytes) -> Result<Content> {
             let names = [text::line(&name.unwrap_or_default()), book.name.clone(), of_file(&file.unwrap_or_default())];
             let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
             let key = edge::http::resource::slug_of(&name, "_").unwrap_or_else(|| "lorebook".to_owned());
-            Content::Lorebook(campaign, book, Shelf { key, tag: name, known_by: None, known_as: None }, losses)
+            Content::Lorebook(campaign, book, Shelf { key, tag: name, known_by: None }, losses)
         }
     })
 }

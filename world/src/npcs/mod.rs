@@ -22,8 +22,7 @@ use edge::http::{
 };
 use edge::world_routes;
 
-/// The tool with which an NPC remembers.
-pub const MEMORY_TOOL: &str = "NPC_memorize";
+pub use crate::tools::NPC_MEMORY as MEMORY_TOOL;
 
 /// The members of an NPC that a client can write.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]

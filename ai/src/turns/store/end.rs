@@ -167,8 +167,8 @@ pub struct Failure<'a> {
 }
 
 /// Ends a turn without success: reverts its effects (unless it keeps them), stores the reason, and frees its key: for the same turn if it
-/// failed, for another one if it was cancelled. Rows that somebody else has changed since are conflicts and stay. Many effects are reverted in steps, as long as the
-/// client may wait; after that the sweeper goes on. Returns false if the turn is no longer this server's.
+/// failed, for another one if it was cancelled. Rows that somebody else has changed since are conflicts and stay. Many effects are
+/// reverted in steps, as long as the client may wait; after that the sweeper goes on. Returns false if the turn is no longer this server's.
 ///
 /// # Errors
 /// Database errors. Then the sweeper does it later.

@@ -39,8 +39,8 @@ fn leave_out_tools<R: Resource>(row: &mut Row, pointer: &str, report: &mut Repor
     let listed = row.members.get_mut("available_tools").filter(|_| R::LISTS_TOOLS);
     let Some(Value::Array(entries)) = listed else { return };
     let Ok(listed) = serde_json::from_value::<Vec<ToolRef>>(Value::Array(entries.clone())) else { return };
-    let mut names = listed.iter().enumerate().map(|(n, tool)| (n, tool.name(), tools::is_known(tool.name())));
-    entries.retain(|_| names.next().is_none_or(|(.., is_known)| is_known));
+    let mut known = listed.iter().map(|tool| tools::is_known(tool.name()));
+    entries.retain(|_| known.next().unwrap_or(true));
     for (n, name) in tools::unknown(&listed) {
         report.warn(format!("{pointer}/available_tools/{n}: there is no tool `{name}`. It was left out."));
     }
