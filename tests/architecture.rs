@@ -70,6 +70,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "settings",
             "http_clients",
             "usage",
+            "window",
             "echo",
             "habits",
             "completion",

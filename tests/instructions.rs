@@ -261,7 +261,7 @@ async fn a_template_orders_leaves_out_and_cuts() {
     let prompt = world.prompt("innkeeper_bob", "player_alice", "I knock.").await;
     assert!(!sent(&prompt).contains("cold and grey"), "{}", sent(&prompt));
     let lore = prompt["sections"].as_array().unwrap().iter().find(|section| section["name"] == "global_lore").unwrap();
-    assert!(lore["cut"].as_str().unwrap().contains("did not fit"), "{lore}");
+    assert!(lore["cut"].as_str().unwrap().contains("left out to fit into the context of 2600 tokens"), "{lore}");
     // A larger context of the same profile is noticed.
     acme.patch("/v1/models/small", json!({ "context_tokens": 32000 })).await.expect(200);
     let prompt = world.prompt("innkeeper_bob", "player_alice", "I knock.").await;

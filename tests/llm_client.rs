@@ -84,6 +84,7 @@ async fn a_request_is_written_as_the_api_wants_it() {
         tool_choice: Some(llm::ToolChoice::Function("roll_dice")),
         prompt_cache_key: Some("k"),
         sink: None,
+        prompt_tokens: None,
     };
     let completion = client.complete(&server.endpoint(), &request, &CancellationToken::new()).await.unwrap();
     assert_eq!((completion.text.as_str(), completion.model.as_str(), completion.attempts), ("Hi", "gpt-real", 1));

@@ -1,6 +1,7 @@
 //! Prompts as models get them: what is in, in which order, within which budgets, and that nobody's words leave their place.
 
 mod budgets;
+mod context;
 pub mod fences;
 mod history;
 mod keywords;

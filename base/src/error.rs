@@ -61,6 +61,7 @@ codes! {
     PayloadTooLarge 413 "payload_too_large" "The body is too large" "Send less; the detail names the limit in bytes.";
     UnsupportedMediaType 415 "unsupported_media_type" "The media type is not supported" "Send `application/json` without a content encoding.";
     ValidationFailed 422 "validation_failed" "The request breaks a rule" "Each entry of `errors` points to a value and says what is wrong with it.";
+    PromptTooLarge 422 "prompt_too_large" "The prompt does not fit into the model's context" "Shorten what is never left out, such as instructions, personalities and the player's words, or choose a model with a larger context. `needed` and `context` say how many tokens the prompt needs and the model has.";
     InvalidFormula 422 "invalid_formula" "The dice formula is invalid" "The detail says where and what was expected.";
     InvalidDice 422 "invalid_dice" "The given dice do not match the roll" "Give exactly the dice that the roll needs, each with a value that its die can show.";
     IdempotencyKeyReused 422 "idempotency_key_reused" "The key was used for another request" "Use a new Idempotency-Key for a different body.";
@@ -101,6 +102,8 @@ pub struct Parts {
     pub allow: Option<String>,
     /// The limit that rejected the call, for the headers.
     pub limit: Option<Rate>,
+    /// The prompt that is too large.
+    pub too_large: Option<TooLarge>,
     /// Whether it is unknown if the failed transaction was committed.
     in_doubt: bool,
     /// Whether a second try would not meet the same error.
@@ -108,6 +111,15 @@ pub struct Parts {
     /// Whether the database could not be reached, if the cause does not say so.
     is_away: bool,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// How much too large a prompt is, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct TooLarge {
+    /// What the prompt needs at least, with room for an answer.
+    pub needed: u32,
+    /// The size of the model's context.
+    pub context: u32,
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -139,6 +151,7 @@ impl Error {
             place: None,
             allow: None,
             limit: None,
+            too_large: None,
             in_doubt: false,
             passes: false,
             is_away: false,
@@ -149,6 +162,18 @@ impl Error {
     /// A 404. The answer is the same whether the thing does not exist or belongs to somebody else.
     pub fn not_found(what: &str) -> Self {
         Self::new(Code::NotFound, format!("There is no such {what} here."))
+    }
+
+    /// A 422 for a prompt that the context of `model` cannot hold.
+    #[must_use]
+    pub fn prompt_too_large(model: &str, size: TooLarge) -> Self {
+        let TooLarge { needed, context } = size;
+        let detail = format!(
+            "The prompt and a short answer need at least {needed} tokens, but the context of the model `{model}` has {context}."
+        );
+        let mut error = Self::new(Code::PromptTooLarge, detail);
+        error.too_large = Some(size);
+        error
     }
 
     /// A 422 for one value.
@@ -216,6 +241,7 @@ impl Error {
         error.retry_after_seconds = self.retry_after_seconds;
         error.passes = self.is_transient();
         error.is_away = self.is_outage();
+        error.too_large = self.too_large;
         error.cause = self.cause.as_ref().map(|cause| cause.to_string().into());
         error
     }
@@ -429,6 +455,12 @@ pub struct Problem {
     pub errors: Vec<FieldError>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<Uuid>,
+    /// Of `prompt_too_large`: the tokens that the prompt needs at least, with room for an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needed: Option<u32>,
+    /// Of `prompt_too_large`: the size of the model's context in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<u32>,
 }
 
 impl Problem {
@@ -444,6 +476,8 @@ impl Problem {
             request_id: request_id.to_owned(),
             errors: error.errors.clone(),
             turn_id: error.turn_id,
+            needed: error.too_large.map(|size| size.needed),
+            context: error.too_large.map(|size| size.context),
         }
     }
 }

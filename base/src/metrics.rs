@@ -284,6 +284,14 @@ pub static PROMPT_CACHE_BYTES: LazyLock<IntGauge> =
 /// Prompts evicted because the journal moved on.
 pub static PROMPT_CACHE_EVICTED: LazyLock<IntCounter> =
     LazyLock::new(|| counter("prompt_cache_evicted_total", "Cached prompts evicted by the journal's tail"));
+/// Prompts that were too large for their model's context.
+pub static PROMPTS_CUT: LazyLock<IntCounter> = LazyLock::new(|| {
+    counter("prompts_cut_total", "Prompts of which something was left out to fit the model's context")
+});
+/// Prompts that did not fit at all.
+pub static PROMPTS_TOO_LARGE: LazyLock<IntCounter> = LazyLock::new(|| {
+    counter("prompts_too_large_total", "Prompts that were not sent because they do not fit the model's context")
+});
 /// Imports and dry runs that were accepted. Rejected ones only count as answers.
 pub static IMPORTS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("imports_total", "Accepted imports and dry runs by format", &["format", "dry_run"]));
@@ -305,6 +313,8 @@ pub fn register_all() {
         &CAMPAIGN_ROWS_REMOVED,
         &PARSE_ERRORS,
         &PROMPT_CACHE_EVICTED,
+        &PROMPTS_CUT,
+        &PROMPTS_TOO_LARGE,
         &RATE_LIMITED,
         &PLANNER_REQUESTS,
         &PLANNER_PARSE_FAILED,

@@ -24,6 +24,7 @@ use super::listing;
 use super::request::{ChatRequest, Payload};
 use super::settings::{self, LlmSettings};
 use super::transport::{Transport, TransportService};
+use super::window::Window;
 
 /// A client for all endpoints. Cheap to clone; all clones share connections and breakers.
 #[derive(Clone)]
@@ -73,6 +74,12 @@ impl LlmClient {
     ) -> Result<Completion, LlmError> {
         let most = endpoint.options.total_timeout.unwrap_or(self.0.settings.total_timeout);
         self.complete_within(endpoint, request, cancel, most).await
+    }
+
+    /// The context window of an endpoint's model. None if its size is unknown.
+    #[must_use]
+    pub fn window(&self, endpoint: &Endpoint) -> Option<Window> {
+        Window::of(&endpoint.options, self.0.settings.output_tokens_max)
     }
 
     /// The body that [`LlmClient::complete`] would send.

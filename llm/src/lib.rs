@@ -41,6 +41,7 @@ pub mod settings;
 mod sink;
 mod transport;
 pub mod usage;
+mod window;
 
 pub use breaker::{BreakerCounts, BreakerSnapshot, BreakerState};
 pub use client::LlmClient;
@@ -56,6 +57,7 @@ pub use request::{ChatRequest, Message, Role, ToolChoice};
 pub use settings::LlmSettings;
 pub use sink::Sink;
 pub use usage::Usage;
+pub use window::Window;
 
 /// Cancels calls. From `tokio-util`.
 pub use tokio_util::sync::CancellationToken;

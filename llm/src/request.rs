@@ -17,6 +17,7 @@ use super::endpoint::CallOptions;
 use super::habits::Habits;
 use super::parameters::OutputLimit;
 use super::sink::Sink;
+use super::window::Window;
 
 /// The role of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +102,9 @@ pub struct ChatRequest<'a> {
     pub prompt_cache_key: Option<&'a str>,
     /// Receives the text while the model writes it. If set, the reply is requested as a stream.
     pub sink: Option<&'a Sink>,
+    /// The size of the prompt, counted by the caller. Otherwise it is estimated from its bytes. It limits the answer if the size of the
+    /// model's context is known.
+    pub prompt_tokens: Option<u32>,
 }
 
 impl ChatRequest<'_> {
@@ -109,11 +113,14 @@ impl ChatRequest<'_> {
         let texts = self.prefix.iter().chain(self.messages).flat_map(|message| &message.content);
         texts.map(|piece| piece.len()).sum::<usize>() + self.tools.map_or(0, |tools| tools.get().len())
     }
+
+    /// The size of the prompt in tokens.
+    fn tokens(&self) -> u32 {
+        self.prompt_tokens.unwrap_or_else(|| u32::try_from(self.bytes() / TOKEN_BYTES).unwrap_or(u32::MAX))
+    }
 }
 
-/// The fewest tokens that are left for an answer, however long the prompt.
-const OUTPUT_TOKENS_MIN: u32 = 256;
-/// A token has about this many bytes. Counting exactly would need the model's own tokenizer.
+/// A token has about this many bytes.
 const TOKEN_BYTES: usize = 3;
 
 /// A request and the model for it.
@@ -163,10 +170,10 @@ impl Payload<'_> {
 
     /// The most tokens of the answer. Endpoints refuse a limit that the context window cannot hold beside the prompt.
     fn output_tokens(&self) -> u32 {
-        let wanted = self.options.parameters.max_output_tokens.unwrap_or(self.output_tokens_max);
-        let Some(context) = self.options.context_tokens else { return wanted };
-        let left = context.saturating_sub(u32::try_from(self.request.bytes() / TOKEN_BYTES).unwrap_or(u32::MAX));
-        wanted.min(left.max(OUTPUT_TOKENS_MIN))
+        match Window::of(self.options, self.output_tokens_max) {
+            Some(window) => window.answer_tokens(self.request.tokens()).unwrap_or(window.least()),
+            None => self.options.parameters.max_output_tokens.unwrap_or(self.output_tokens_max),
+        }
     }
 }
 

@@ -98,12 +98,16 @@ impl PlanTurn<'_> {
         self.models.choose(task, &[slug_in(self.scene.models.as_ref(), task)])
     }
 
-    /// The outcome if the model timed out or cannot be reached.
+    /// The outcome if the model timed out, cannot be reached or cannot read so much.
     fn without_plan(&self, code: Code) -> Option<ActView> {
         let (outcome, message) = match code {
             Code::LlmTimeout => (Outcome::Timeout, "That took too long, and nothing was done. Try again."),
             Code::LlmUnavailable => {
                 (Outcome::Unavailable, "The planner cannot be reached, and nothing was done. Try again soon.")
+            }
+            Code::PromptTooLarge => {
+                let message = "Nothing was done, because the words and the rules do not fit into the model's context. Say it in fewer words.";
+                (Outcome::Unavailable, message)
             }
             _ => return None,
         };

@@ -71,9 +71,7 @@ pub fn cached(prompts: &Prompts, caller: &Caller, request: &PromptRequest<'_>) -
 /// A cached prompt, updated to the present heads, if only its memories and its conversation changed.
 async fn renew(tx: &TenantTx, old: &Arc<BasePrompt>, now: &Heads) -> Result<Option<Assembled>> {
     let mut moved = now.iter().zip(old.head_versions()).filter(|((_, now), then)| now != then).map(|((key, _), _)| key);
-    // With more memories, other sections may have to be cut.
-    let may_remember = old.layout.cut.is_empty();
-    if !moved.all(|key| key.starts_with("talk:") || may_remember && key.starts_with("memory:")) {
+    if !moved.all(|key| key.starts_with("talk:") || key.starts_with("memory:")) {
         return Ok(None);
     }
     let version = |head: String| now.get(&head).copied().unwrap_or_default();

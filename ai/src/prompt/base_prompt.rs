@@ -6,15 +6,8 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::{
-    cast::Cast,
-    hash::short_hash,
-    here::Here,
-    key::PromptKey,
-    lore::ScopeLore,
-    reminder::{self, Reminder},
-    segment::Segment,
-    transcript::{Transcript, messages},
-    weigh::Weigh,
+    cast::Cast, hash::short_hash, here::Here, key::PromptKey, lore::ScopeLore, segment::Segment,
+    transcript::Transcript, weigh::Weigh,
 };
 use crate::prompt::key::task_of;
 use base::error::Result;
@@ -22,7 +15,7 @@ use edge::{
     models::{Choice, TenantModels},
     tenants::tasks::Task,
 };
-use llm::{Message, ReplyMode};
+use llm::ReplyMode;
 use world::{
     campaigns::{prompt_section::Section, prompt_template::Layout},
     messages::event::Event,
@@ -36,16 +29,14 @@ pub struct BasePrompt {
     pub segments: Vec<Arc<Segment>>,
     /// The order of the segments, and the budgets of sections.
     pub layout: Layout,
-    /// The size of the model's context for which the prompt was written, if it is known.
-    pub(super) context: Context,
+    /// The size of the model's context for which the prompt was written, if it is known. The shares of a template depend on it.
+    pub(super) context_tokens: Option<u32>,
     /// Lore that keywords may activate, in the order of its sections.
     pub lore: Vec<Arc<ScopeLore>>,
     /// Lore of creatures and of items, which enters a turn when its subject is here or is mentioned.
     pub kinds: Vec<Arc<ScopeLore>>,
     pub here: Arc<Here>,
     pub transcript: Arc<Transcript>,
-    /// The most tokens of the conversation.
-    pub(super) history_budget: u32,
     pub situation: Arc<str>,
     /// Events of the world that concern the entity. They end by time.
     pub events: Vec<Event>,
@@ -110,12 +101,7 @@ impl BasePrompt {
     /// may have changed.
     pub(super) fn fits(&self, mode: Option<ReplyMode>, models: &TenantModels) -> bool {
         let is_of_model = mode.is_some() || self.mode(models) == self.key.mode;
-        is_of_model && (self.layout.is_plain() || self.context_of(models) == self.context)
-    }
-
-    /// The room that the chosen model has. A model that cannot be asked has no known one.
-    fn context_of(&self, models: &TenantModels) -> Context {
-        self.choose(models).map_or_else(|_| Context::default(), |choice| Context::of(&choice))
+        is_of_model && (!self.layout.has_shares() || context_tokens(self.choose(models)) == self.context_tokens)
     }
 
     /// The profiles that the entity and its campaign name.
@@ -134,49 +120,17 @@ impl BasePrompt {
         Self { transcript: Arc::new(transcript), head_versions, ..self.clone() }
     }
 
-    /// The messages for the model: the rules, then everything about the world and the character, then the conversation. Roles
-    /// alternate, as strict endpoints require. Nothing is copied.
-    #[must_use]
-    pub fn messages(&self, transcript: &Transcript, turn: Arc<str>, reminders: &[Reminder]) -> Vec<Message> {
-        let is_rule = |segment: &&Arc<Segment>| matches!(segment.section, Section::EngineRules | Section::Instructions);
-        let rules = self.segments.iter().take_while(is_rule).count();
-        let told = self.segments.iter().skip(rules).filter(|segment| !segment.text.is_empty()).count();
-        let texts = self.segments.iter().map(|s| s.text.clone());
-        let mut messages = messages(texts, rules, transcript, turn);
-        reminder::insert(&mut messages, reminders, told);
-        messages
-    }
-
-    /// The segments as views list them: without optional ones that are empty.
-    pub fn listed(&self) -> impl Iterator<Item = &Arc<Segment>> {
-        self.segments.iter().filter(|s| !s.section.is_optional() || !s.text.is_empty() || !s.cut.is_empty())
-    }
-
     /// The conversation, as far as its budget allows.
     #[must_use]
     pub fn window(&self) -> Arc<Transcript> {
-        self.transcript.within(self.history_budget)
+        self.transcript.within(self.layout.budget(Section::History, &self.cast.settings))
     }
 }
 
-/// The room that a model has for a prompt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Context {
-    /// The size of its context in tokens, if its profile says so.
-    pub tokens: Option<u32>,
-    /// What its answer may take of that.
-    pub output_tokens: u32,
+/// The size of the chosen model's context. A model that cannot be asked has no known one.
+pub(super) fn context_tokens(choice: Result<Arc<Choice>>) -> Option<u32> {
+    choice.ok()?.endpoint.options.context_tokens
 }
-
-impl Context {
-    pub fn of(choice: &Choice) -> Self {
-        let output = choice.endpoint.options.parameters.max_output_tokens;
-        Self { tokens: choice.context_tokens, output_tokens: output.unwrap_or(OUTPUT_TOKENS) }
-    }
-}
-
-/// What is reserved for an answer whose length the profile does not limit.
-const OUTPUT_TOKENS: u32 = 1024;
 
 /// The hash of a base prompt and its tokens.
 pub(super) fn summed(segments: &[Arc<Segment>]) -> (Arc<str>, u32) {

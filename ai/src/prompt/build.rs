@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{
-    base_prompt::{BasePrompt, Context, summed},
+    base_prompt::{BasePrompt, context_tokens, summed},
     cache::Prompts,
     cast::{Cast, EntityFacts, PlayerFacts},
     fresh_lore::cached_lore,
@@ -19,7 +19,6 @@ use super::{
     lore::{Knower, ScopeLore},
     macros::has_macros,
     names::PromptRequest,
-    reminder,
     scope::{self, LoreScope},
     segment::{self, SectionDraft, Segment},
     transcript::Transcript,
@@ -39,15 +38,12 @@ use world::{
     owners::domain::at_place,
 };
 
-/// What is reserved for a player's action and the decision of the rules.
-const ACTION_TOKENS: u32 = 200;
-
 /// What the sections of a base prompt are written from.
 struct Sources {
     key: PromptKey,
     cast: Arc<Cast>,
     layout: Layout,
-    context: Context,
+    context_tokens: Option<u32>,
     heads: Heads,
     global: [LoreScope; 1],
     player_scopes: Vec<LoreScope>,
@@ -114,7 +110,12 @@ impl Sources {
             Section::Tools => segment::tools(cast, mode).into(),
             Section::PlayerLore => {
                 let lore = segment::lore_section("player_lore", &self.lore_player, knower, budget);
-                SectionDraft { text: format!("{}{}", segment::player_heading(cast), lore.text), ..lore }
+                let heading = segment::player_heading(cast);
+                SectionDraft {
+                    text: format!("{heading}{}", lore.text),
+                    pieces: lore.pieces.after(heading.len()),
+                    ..lore
+                }
             }
             _ => return segment::memories(tx, cast, budget).await,
         };
@@ -148,17 +149,16 @@ impl<'a> Builder<'a> {
         for section in &sources.layout.base {
             segments.push(self.segment(&sources, *section).await?);
         }
-        let history_budget = self.fit(&sources, &mut segments).await?;
         let transcript = self.transcript(&sources).await?;
         let events = self.events(&sources).await?;
         let (hash, tokens) = summed(&segments);
         let cache_key = Sha256::digest([self.tx.tenant().as_bytes(), &self.key.campaign.as_bytes()[..], b"1"].concat());
-        let Sources { cast, heads, lore_global, lore_scoped, lore_player, kinds, here, layout, context, .. } = sources;
+        let Sources { cast, heads, lore_global, lore_scoped, lore_player, kinds, here, layout, context_tokens, .. } =
+            sources;
         let base = BasePrompt {
             key: self.key,
             layout,
-            context,
-            history_budget,
+            context_tokens,
             hash,
             tokens,
             segments,
@@ -185,9 +185,8 @@ impl<'a> Builder<'a> {
         let mut heads = self.cast_heads().await?;
         let cast = Arc::new(self.cast(request.names.kind, &mut heads).await?);
         let task = task_of(request.names.kind);
-        let chosen = request.models.choose(task, &cast.named_models(task));
-        let context = chosen.map_or_else(|_| Context::default(), |choice| Context::of(&choice));
-        let layout = Layout::of(&cast.settings, task.as_str(), context.tokens);
+        let context_tokens = context_tokens(request.models.choose(task, &cast.named_models(task)));
+        let layout = Layout::of(&cast.settings, task.as_str(), context_tokens);
         let player_scopes = scope::of_player(&cast.player.race, &cast.player.profession, &cast.entity.scopes);
         let global = [LoreScope::global()];
         let scopes = global.iter().chain(&cast.entity.scopes).chain(&player_scopes);
@@ -201,7 +200,7 @@ impl<'a> Builder<'a> {
         Ok(Sources {
             key: self.key,
             layout,
-            context,
+            context_tokens,
             lore_global: self.lore(&global, &heads).await?,
             lore_scoped: self.lore(&cast.entity.scopes, &heads).await?,
             lore_player: self.lore(&player_scopes, &heads).await?,
@@ -226,39 +225,6 @@ impl<'a> Builder<'a> {
         let budget = sources.layout.budget(section, &sources.cast.settings);
         let segment = sources.write(self.tx, section, budget).await?;
         Ok(Arc::new(Segment { heads, ..segment }))
-    }
-
-    /// Cuts sections, as the campaign's template says, until the prompt fits into the model's context together with the conversation, the
-    /// turn and an answer. Returns the budget that is left for the conversation.
-    async fn fit(&self, sources: &Sources, segments: &mut [Arc<Segment>]) -> Result<u32> {
-        let budget = |section| sources.layout.budget(section, &sources.cast.settings);
-        let mut history = budget(Section::History);
-        let Some(context) = sources.context.tokens else { return Ok(history) };
-        // The definitions of tools are sent beside the messages. A token has about three bytes of JSON.
-        let tools = tools::definitions(sources.cast.entity.kind, &sources.cast.entity.tools);
-        let tools = tools.filter(|_| self.key.mode == ReplyMode::Native).map_or(0, |tools| tools.get().len() / 3);
-        let late: u32 = reminder::reminders(&sources.cast, Uuid::nil()).iter().map(|reminder| reminder.tokens).sum();
-        let kept = [budget(Section::Turn), late, u32::try_from(tools).unwrap_or(u32::MAX), ACTION_TOKENS];
-        let kept = kept.into_iter().fold(sources.context.output_tokens, u32::saturating_add);
-        let room = context.saturating_sub(kept);
-        for section in &sources.layout.cut {
-            let base: u32 = segments.iter().map(|segment| segment.tokens).sum();
-            let excess = base.saturating_add(history).saturating_sub(room);
-            if excess == 0 {
-                break;
-            }
-            if *section == Section::History {
-                history = history.saturating_sub(excess);
-            } else if let Some(segment) = segments.iter_mut().find(|segment| segment.section == *section) {
-                let budget = segment.tokens.saturating_sub(excess);
-                let written = sources.write(self.tx, *section, budget).await?;
-                // Nobody takes it for the whole section.
-                let cut = ("cut".to_owned(), i64::from(budget));
-                let heads = segment.heads.iter().cloned().chain([cut]).collect();
-                *segment = Arc::new(Segment { heads, ..written });
-            }
-        }
-        Ok(history)
     }
 
     /// The conversation: that of the old prompt if it has not changed, or the present one.

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     names::{PromptNames, PromptRequest},
-    preview::{Preview, preview},
+    preview::{Look, Preview, preview},
 };
 use crate::state::Ai;
 use base::error::{Error, Problem, Result};
@@ -47,7 +47,8 @@ async fn answer(
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     let names = PromptNames { campaign: &campaign, kind, entity: &entity, player };
     let wanted = PromptRequest::new(&app.prompts, caller, names, input.reply_mode, &models);
-    let work = async || Reply::ok(&preview(app, caller, &wanted, &input.action).await?);
+    let look = Look { wanted: &wanted, action: &input.action, choice: None };
+    let work = async || Reply::ok(&preview(app, caller, look).await?);
     computed(app, caller, body.idempotency.as_ref(), work).await
 }
 

@@ -24,6 +24,8 @@ use db::tenancy::TenantTx;
 const ALWAYS_MAX: i64 = 400;
 /// The most keyword entries of one scope.
 const KEYWORD_MAX: i64 = 20_000;
+/// The tokens of the fence around an entry. No entry is shorter.
+pub const FENCE_TOKENS: u32 = 20;
 /// The most bytes of one scope's entries that are read, and of its keyword entries that are kept in memory.
 const KEYWORD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
@@ -371,7 +373,7 @@ pub fn choose(
     candidates.sort_by_key(|(_, e)| (std::cmp::Reverse(e.priority), e.id));
     let (mut chosen, mut decisions, mut used) = (Vec::new(), Vec::new(), 0u32);
     for (lore, entry) in candidates {
-        let cost = entry.tokens.saturating_add(20);
+        let cost = entry.tokens.saturating_add(FENCE_TOKENS);
         let (included, reason) = if !entry.is_known_to(knower) {
             (false, LoreReason::Secret)
         } else if used.saturating_add(cost) > budget_tokens {

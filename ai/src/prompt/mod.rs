@@ -9,7 +9,10 @@
 //! - [`names`] turns the names in a request into ids, once; [`key`] is what a prompt is known by.
 //! - [`segment`] writes a section; [`base_prompt`] is all sections together. [`assemble`] decides what must be written again, and
 //!   `build` writes it; `heads` and [`fresh_lore`] say what is up to date, [`cache`] keeps it.
-//! - [`turn`] writes a turn's own message; [`transcript`] is the conversation so far; [`preview`] shows the whole prompt without calling a model.
+//! - [`turn`] writes a turn's own message; [`transcript`] is the conversation so far; [`shown`] is the whole prompt of a turn, and [`preview`]
+//!   shows it without calling a model.
+//! - [`fit`] makes a prompt fit the model's context: what gives way, in which order; [`pieces`] are what a text can do without; [`size`] counts
+//!   the tokens of a request.
 //!
 //! A cached section is used only if the version heads from which it was built match the database's. Heads are read before the data
 //! to which they belong, so that a change in between makes a section look outdated, never current by mistake. The base of a prompt
@@ -21,6 +24,7 @@ mod build;
 pub mod cache;
 pub mod cast;
 pub mod fence;
+pub mod fit;
 pub mod fresh_lore;
 pub mod hash;
 mod heads;
@@ -30,11 +34,14 @@ pub mod key;
 pub mod lore;
 pub mod macros;
 pub mod names;
+pub mod pieces;
 pub mod preview;
 pub mod reason;
 pub mod reminder;
 pub mod scope;
 pub mod segment;
+pub mod shown;
+pub mod size;
 pub mod transcript;
 pub mod turn;
 pub mod wake;

@@ -15,13 +15,17 @@ use super::{
     names::PromptRequest,
     reminder::reminders,
     scope::LoreScope,
-    turn::{Cause, turn_text_apart},
+    shown::{Shown, ShownSection},
+    turn::{Cause, Told},
 };
 use crate::state::Ai;
-use base::error::{Error, Result};
+use base::error::{Error, Result, TooLarge};
 use base::stored::Columns;
 use db::tenancy::TenantTx;
-use edge::caller::Caller;
+use edge::{
+    caller::Caller,
+    models::{Choice, Models},
+};
 use entity::kind::EntityKind;
 use llm::Role;
 use world::{campaigns::prompt_section::Section, owners::influence};
@@ -64,15 +68,27 @@ pub struct Preview {
     pub base_hash: String,
     pub base_tokens: u32,
     pub total_tokens: u32,
+    /// If the model's context cannot hold the prompt, whatever is left out: such a turn fails with `prompt_too_large`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_large: Option<TooLarge>,
+}
+
+/// A prompt to preview.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    pub wanted: &'a PromptRequest<'a>,
+    pub action: &'a str,
+    /// Another model than the one that would answer.
+    pub choice: Option<&'a Choice>,
 }
 
 /// Assembles a prompt and explains it.
 ///
 /// # Errors
 /// The errors of [`assemble`].
-pub async fn preview(app: &Ai, caller: &Caller, wanted: &PromptRequest<'_>, action: &str) -> Result<Preview> {
+pub async fn preview(app: &Ai, caller: &Caller, look: Look<'_>) -> Result<Preview> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    preview_in(&app.prompts, &tx, caller, wanted, action).await
+    preview_in((&app.prompts, &app.llm), &tx, caller, look).await
 }
 
 /// The same in a transaction, with the caller's own cache, because uncommitted data must not reach the server's cache.
@@ -80,61 +96,33 @@ pub async fn preview(app: &Ai, caller: &Caller, wanted: &PromptRequest<'_>, acti
 /// # Errors
 /// The errors of [`assemble`].
 pub async fn preview_in(
-    prompts: &Prompts,
+    (prompts, llm): (&Prompts, &Models),
     tx: &TenantTx,
     caller: &Caller,
-    wanted: &PromptRequest<'_>,
-    action: &str,
+    look: Look<'_>,
 ) -> Result<Preview> {
-    let Assembled { base, hit } = assemble(prompts, tx, caller, wanted).await?;
-    let transcript = base.window();
+    let Assembled { base, hit } = assemble(prompts, tx, caller, look.wanted).await?;
     let has = match base.cast.entity.kind {
         EntityKind::Owner => influence::now(tx, base.key.entity).await?,
         EntityKind::Npc => None,
     };
-    let turn = turn_text_apart(&base, &transcript, (Cause::Action, action), None, has).await?;
+    let usual = base.choose(look.wanted.models).ok();
+    let window = look.choice.or(usual.as_deref()).and_then(|choice| llm.window(choice));
+    let told = Told { cause: Cause::Action, action: look.action, mechanics: None, has };
     // There is no turn whose id could decide what is random.
-    let reminders = reminders(&base.cast, Uuid::nil());
-    let mut sections: Vec<SectionText> = base
-        .listed()
-        .map(|s| SectionText {
-            name: s.section.name(),
-            text: s.text.to_string(),
-            tokens: s.tokens,
-            hash: s.hash.clone(),
-            cut: s.cut.clone(),
-        })
-        .collect();
-    let history: Vec<_> = transcript.exchanges.iter().map(|e| format!("{}{}\n", e.user, e.assistant)).collect();
-    let cut = match base.transcript.exchanges.len() - transcript.exchanges.len() {
-        0 => String::new(),
-        1 => "1 older exchange".to_owned(),
-        n => format!("{n} older exchanges"),
+    let shown = Shown::of(&base, told, reminders(&base.cast, Uuid::nil()), window).await?;
+    let exchanges = &shown.transcript.exchanges;
+    let history: String = exchanges.iter().map(|e| format!("{}{}\n", e.user, e.assistant)).collect();
+    let section = |section: ShownSection<'_>| SectionText {
+        name: section.name,
+        text: if section.name == Section::History.name() { history.clone() } else { section.text.to_owned() },
+        tokens: section.tokens,
+        hash: section.hash.to_owned(),
+        cut: section.cut.to_owned(),
     };
-    sections.push(SectionText {
-        name: Section::History.name(),
-        text: history.concat(),
-        tokens: transcript.tokens,
-        hash: transcript.hash.clone(),
-        cut,
-    });
-    sections.push(SectionText {
-        name: Section::Turn.name(),
-        text: turn.text.to_string(),
-        tokens: turn.tokens,
-        hash: turn.hash.clone(),
-        cut: turn.cut.clone(),
-    });
-    sections.extend(reminders.iter().map(|reminder| SectionText {
-        name: reminder.name,
-        text: reminder.text.to_string(),
-        tokens: reminder.tokens,
-        hash: reminder.hash.clone(),
-        cut: String::new(),
-    }));
-    let decided: Vec<_> = base.segments.iter().flat_map(|s| s.lore.iter()).chain(&turn.lore).cloned().collect();
-    let lore = explain(tx, base.key.campaign, decided, &base.lore).await?;
-    let messages = base.messages(&transcript, turn.text.clone(), &reminders);
+    let sections: Vec<SectionText> = shown.sections().map(section).collect();
+    let lore = explain(tx, base.key.campaign, shown.lore().cloned().collect(), &base.lore).await?;
+    let messages = shown.messages();
     let messages = messages.iter().map(|m| MessageText { role: m.role, content: m.content.concat() }).collect();
     Ok(Preview {
         total_tokens: sections.iter().map(|s| s.tokens).sum(),
@@ -143,8 +131,9 @@ pub async fn preview_in(
         lore,
         cache: if hit { "hit" } else { "miss" },
         context: None,
-        base_hash: base.hash.as_ref().to_owned(),
-        base_tokens: base.tokens,
+        base_hash: shown.base_hash.as_ref().to_owned(),
+        base_tokens: shown.base_tokens,
+        too_large: shown.too_large,
     })
 }
 

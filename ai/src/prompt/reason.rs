@@ -38,6 +38,8 @@ pub enum LoreReason {
     OverBudget { tokens: u32, budget: u32 },
     /// It does not fit into the budget for keyword lore.
     OverKeywordBudget { budget: u32 },
+    /// It was left out because the prompt is too large for the model's context.
+    OverContext { context: u32 },
     /// So many entries of its scope come first that it was not considered.
     TooManyFirst,
     /// Its scope concerns nobody here.
@@ -79,6 +81,7 @@ const EARLIER: &str = ", told in an earlier turn that is still in the history";
 const THIS_TURN: &str = "keyword: activated this turn, ";
 const CONCERNS_NOBODY: &str = " does not concern this entity and player";
 const NOT_HERE: &str = " is not here, and nobody speaks of it";
+const OVER_CONTEXT: &str = "budget: it does not fit into the model's context of ";
 const TOO_LONG_AGO: &str = "keyword: a key was met, but further back than scan_depth ";
 
 impl Display for LoreReason {
@@ -102,6 +105,7 @@ impl Display for LoreReason {
             Self::OverKeywordBudget { budget } => {
                 write!(f, "budget: keyword lore may use at most {budget} tokens per turn")
             }
+            Self::OverContext { context } => write!(f, "{OVER_CONTEXT}{context} tokens"),
             Self::TooManyFirst => f.write_str("budget: too many entries of its scope come first"),
             Self::OtherScope(LoreScope { scope, key }) => write!(f, "scope: {scope} {key}{CONCERNS_NOBODY}"),
             Self::Disabled => f.write_str("disabled"),
@@ -178,6 +182,9 @@ fn with_parts(text: &str) -> Option<LoreReason> {
     if let Some(rest) = text.strip_prefix("budget: keyword lore may use at most ") {
         return Some(LoreReason::OverKeywordBudget { budget: rest.strip_suffix(" tokens per turn")?.parse().ok()? });
     }
+    if let Some(rest) = text.strip_prefix(OVER_CONTEXT) {
+        return Some(LoreReason::OverContext { context: rest.strip_suffix(" tokens")?.parse().ok()? });
+    }
     if let Some(rest) = text.strip_prefix("budget: its ") {
         let (tokens, budget) = rest.split_once(" tokens do not fit into the rest of ")?;
         return Some(LoreReason::OverBudget { tokens: tokens.parse().ok()?, budget: budget.parse().ok()? });
@@ -224,6 +231,7 @@ mod tests {
             LoreReason::HeldBack(HeldBack::TooLongAgo { scan_depth: 3 }),
             LoreReason::OverBudget { tokens: 12, budget: 400 },
             LoreReason::OverKeywordBudget { budget: 400 },
+            LoreReason::OverContext { context: 4096 },
             LoreReason::Thing(Why::Here, LoreScope::named("creature", "reef_ogre").expect("a scope")),
             LoreReason::Thing(Why::SpokenOf, LoreScope::named("item", "lamp").expect("a scope")),
             LoreReason::ThingEarlier(Why::Here, LoreScope::named("item", "lamp").expect("a scope")),

@@ -9,8 +9,9 @@ use super::{
     cast::Cast,
     fence,
     hash::short_hash,
-    lore::{self, Knower, ScopeLore},
+    lore::{self, FENCE_TOKENS, Knower, ScopeLore},
     macros::Macros,
+    pieces::{Piece, Pieces},
 };
 use crate::tools::{self, paid};
 use base::{
@@ -46,6 +47,8 @@ pub struct Segment {
     pub lore: Vec<LoreDecision>,
     /// What was cut to fit the budget, in words. Empty if nothing was cut.
     pub cut: String,
+    /// What may be left out to fit the model's context.
+    pub pieces: Pieces,
 }
 
 /// A section's text before its tokens are counted.
@@ -55,6 +58,8 @@ pub struct SectionDraft {
     pub lore: Vec<LoreDecision>,
     /// What was cut to fit the budget, in words. Empty if nothing was cut.
     pub cut: String,
+    /// What may be left out to fit the model's context.
+    pub pieces: Pieces,
 }
 
 impl From<String> for SectionDraft {
@@ -69,10 +74,10 @@ impl Segment {
     /// # Errors
     /// `internal` if the server is stopping.
     pub async fn of(section: Section, written: SectionDraft) -> Result<Self> {
-        let SectionDraft { text, lore, cut } = written;
+        let SectionDraft { text, lore, cut, pieces } = written;
         let text: Arc<str> = text.into();
         let tokens = tokens::count_apart(text.clone()).await?;
-        Ok(Self { lore, cut, ..Self::counted(section, text, tokens) })
+        Ok(Self { lore, cut, pieces, ..Self::counted(section, text, tokens) })
     }
 
     /// A section with `text` and a known number of tokens.
@@ -80,13 +85,44 @@ impl Segment {
     pub fn counted(section: Section, text: impl Into<Arc<str>>, tokens: u32) -> Self {
         let text = text.into();
         let hash = short_hash(&Sha256::digest(text.as_bytes()));
-        Self { section, text, tokens, hash, heads: Vec::new(), lore: Vec::new(), cut: String::new() }
+        Self {
+            section,
+            text,
+            tokens,
+            hash,
+            heads: Vec::new(),
+            lore: Vec::new(),
+            cut: String::new(),
+            pieces: Pieces::default(),
+        }
+    }
+
+    /// The section without what it takes to save `excess` tokens, or without all that may be left out. None if nothing may.
+    ///
+    /// # Errors
+    /// `internal` if the server is stopping.
+    pub async fn lessen(&self, excess: u32, context: u32) -> Result<Option<Self>> {
+        let less = self.pieces.lessen(&self.text, self.tokens, excess, context).await?;
+        Ok(less.map(|less| Self {
+            section: self.section,
+            heads: self.heads.clone(),
+            lore: less.decided(&self.lore, context),
+            cut: less.cut_after(&self.cut),
+            text: less.text,
+            tokens: less.tokens,
+            hash: less.hash,
+            pieces: less.pieces,
+        }))
     }
 
     /// The number of bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.text.len() + self.heads.iter().map(|(k, _)| k.len() + 32).sum::<usize>() + self.lore.len() * 120 + 150
+        self.text.len()
+            + self.heads.iter().map(|(k, _)| k.len() + 32).sum::<usize>()
+            + self.lore.len() * 120
+            + self.pieces.bytes()
+            + 150
     }
 }
 
@@ -130,7 +166,7 @@ pub fn engine_rules(mode: ReplyMode) -> String {
 #[must_use]
 pub fn lore_section(heading: &str, lores: &[Arc<ScopeLore>], knower: Knower, budget: u32) -> SectionDraft {
     let (chosen, decisions) = lore::choose(lores, knower, budget);
-    let mut text = String::new();
+    let (mut text, mut pieces) = (String::new(), Vec::new());
     if !chosen.is_empty() {
         fence::open(&mut text, heading, &[]);
         for (scope, entry) in &chosen {
@@ -139,12 +175,15 @@ pub fn lore_section(heading: &str, lores: &[Arc<ScopeLore>], knower: Knower, bud
             } else {
                 format!("{} {}", scope.scope.scope, scope.scope.key)
             };
+            let start = text.len();
             fence::put(
                 &mut text,
                 "lore",
                 &[("entry", &entry.slug), ("title", &entry.title), ("about", &about), ("secret", entry.mark(knower))],
                 &entry.content,
             );
+            let tokens = entry.tokens.saturating_add(FENCE_TOKENS);
+            pieces.push((entry.priority, Piece { place: start..text.len(), tokens, lore: Some(entry.id) }));
         }
         fence::close(&mut text, heading);
     }
@@ -155,7 +194,7 @@ pub fn lore_section(heading: &str, lores: &[Arc<ScopeLore>], knower: Knower, bud
         1 => format!("1 entry did not fit into {budget} tokens"),
         n => format!("{n} entries did not fit into {budget} tokens"),
     };
-    SectionDraft { text, lore: decisions, cut }
+    SectionDraft { pieces: Pieces::of_lore(0..text.len(), pieces), text, lore: decisions, cut }
 }
 
 /// What the author tells all models of the campaign. Empty if the section with the character's own instructions `is_shown` and contains
@@ -196,6 +235,9 @@ pub fn example_dialogue(cast: &Cast, budget: u32) -> SectionDraft {
     within(text, budget)
 }
 
+/// What the pieces of a text in lines are called.
+const LINES: (&str, &str) = ("line", "lines");
+
 /// A section whose text fits into the budget, or else its first lines.
 fn within(text: String, budget: u32) -> SectionDraft {
     let mut used = 0u32;
@@ -206,7 +248,7 @@ fn within(text: String, budget: u32) -> SectionDraft {
     });
     let fits = fits.count();
     if fits == lines.len() {
-        return text.into();
+        return SectionDraft { pieces: Pieces::of_lines(&text, LINES, true), text, ..SectionDraft::default() };
     }
     // The last line closes the fence; without any line of text nothing is left.
     let (Some(close), 2..) = (lines.last(), fits) else {
@@ -221,7 +263,7 @@ fn within(text: String, budget: u32) -> SectionDraft {
         fits.saturating_sub(2),
         lines.len().saturating_sub(2)
     );
-    SectionDraft { text: kept, cut, ..SectionDraft::default() }
+    SectionDraft { pieces: Pieces::of_lines(&kept, LINES, true), text: kept, cut, ..SectionDraft::default() }
 }
 
 fn fenced(element: &str, text: &str) -> String {
@@ -328,7 +370,8 @@ pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment
         String::new()
     };
     // No token crosses a line end, so the tokens of the lines add up to those of the text.
-    Ok(Segment { cut, ..Segment::counted(Section::Memories, text, tokens) })
+    let pieces = Pieces::of_lines(&text, ("memory", "memories"), false);
+    Ok(Segment { cut, pieces, ..Segment::counted(Section::Memories, text, tokens) })
 }
 
 /// The player as everyone can see them. Common knowledge about them follows.

@@ -175,6 +175,11 @@ impl Transcript {
         }
         exchange.user = of_conversation(exchange.user);
         exchange.assistant = of_conversation(exchange.assistant);
+        self.add(Arc::new(exchange));
+    }
+
+    /// Adds an exchange in the form in which models read it.
+    fn add(&mut self, exchange: Arc<Exchange>) {
         self.tokens = self.tokens.saturating_add(exchange.tokens);
         let mut hash = Sha256::new();
         for part in [self.hash.as_bytes(), exchange.user.as_bytes(), exchange.assistant.as_bytes()] {
@@ -182,7 +187,7 @@ impl Transcript {
             hash.update([0]);
         }
         self.hash = short_hash(&hash.finalize());
-        self.exchanges.push(Arc::new(exchange));
+        self.exchanges.push(exchange);
     }
 
     /// This window, or its newer half if it has more than `budget_tokens`.
@@ -196,19 +201,29 @@ impl Transcript {
             kept = kept.saturating_add(e.tokens);
             kept <= budget_tokens / 2
         });
-        let newest: Vec<_> = newest.cloned().collect();
+        Arc::new(self.newest(newest.count()))
+    }
+
+    /// The newest exchanges of this window, alone.
+    #[must_use]
+    pub fn newest(&self, exchanges: usize) -> Self {
         let mut cut = Self { version: self.version, ..Self::default() };
-        for exchange in newest.into_iter().rev() {
-            let Exchange { id, said, user, assistant, tokens } = &*exchange;
-            cut.push(Exchange {
-                id: *id,
-                said: said.clone(),
-                user: user.clone(),
-                assistant: assistant.clone(),
-                tokens: *tokens,
-            });
+        for exchange in self.exchanges.iter().skip(self.exchanges.len().saturating_sub(exchanges)) {
+            cut.add(exchange.clone());
         }
-        Arc::new(cut)
+        cut
+    }
+
+    /// How many of the oldest exchanges have at least so many tokens together, with what surrounds them.
+    #[must_use]
+    pub fn oldest_with(&self, tokens: u32) -> usize {
+        let mut found = 0u32;
+        let fewer = self.exchanges.iter().take_while(|exchange| {
+            let before = found;
+            found = found.saturating_add(exchange.tokens);
+            before < tokens
+        });
+        fewer.count()
     }
 
     /// The number of bytes in memory.

@@ -10,6 +10,7 @@ use super::{
     fence,
     hash::short_hash,
     lore::Knower,
+    pieces::Pieces,
     segment,
     transcript::Transcript,
     wake::{Entered, Things, wake},
@@ -26,6 +27,20 @@ pub struct TurnText {
     pub hash: String,
     pub lore: Vec<super::LoreDecision>,
     pub cut: String,
+    /// What may be left out to fit the model's context.
+    pieces: Pieces,
+}
+
+/// What a turn's message tells.
+#[derive(Clone, Copy)]
+pub struct Told<'a> {
+    pub cause: Cause,
+    /// What the player did.
+    pub action: &'a str,
+    /// The decision of the rules.
+    pub mechanics: Option<&'a str>,
+    /// What an owner has to spend.
+    pub has: Option<Influence>,
 }
 
 /// Writes the turn's message: activated lore, the situation, the decision of the rules, the action. Does not repeat lore that the
@@ -36,9 +51,7 @@ pub struct TurnText {
 pub async fn turn_text_apart(
     base: &Arc<BasePrompt>,
     transcript: &Arc<Transcript>,
-    (cause, action): (Cause, &str),
-    mechanics: Option<&str>,
-    has: Option<Influence>,
+    Told { cause, action, mechanics, has }: Told<'_>,
 ) -> Result<TurnText> {
     // Without keyword lore, only the action has to be read.
     let mut searched = base.lore.iter().chain(&base.kinds);
@@ -46,7 +59,11 @@ pub async fn turn_text_apart(
     let (base, transcript) = (base.clone(), transcript.clone());
     let (action, mechanics) = (action.to_owned(), mechanics.map(ToOwned::to_owned));
     let bytes = action.len() + mechanics.as_ref().map_or(0, String::len) + read / LIGHTER;
-    threads::apart(bytes, move || turn_text(&base, &transcript, (cause, &action), mechanics.as_deref(), has)).await
+    threads::apart(bytes, move || {
+        let told = Told { cause, action: &action, mechanics: mechanics.as_deref(), has };
+        turn_text(&base, &transcript, told)
+    })
+    .await
 }
 
 /// Searching for words is this many times faster than counting tokens.
@@ -73,6 +90,20 @@ impl TurnText {
     pub fn without_words(&self) -> String {
         prompt_text::without_words(&self.text, self.words.clone())
     }
+
+    /// Leaves out as much of the lore as it takes to save `excess` tokens, or all of it.
+    ///
+    /// # Errors
+    /// `internal` if the server is stopping.
+    pub async fn lessen(&mut self, excess: u32, context: u32) -> Result<()> {
+        if let Some(less) = self.pieces.lessen(&self.text, self.tokens, excess, context).await? {
+            self.words = less.moved(&self.words);
+            self.lore = less.decided(&self.lore, context);
+            self.cut = less.cut_after(&self.cut);
+            (self.text, self.tokens, self.hash, self.pieces) = (less.text, less.tokens, less.hash, less.pieces);
+        }
+        Ok(())
+    }
 }
 
 impl Cause {
@@ -92,20 +123,15 @@ impl Cause {
     }
 }
 
-fn turn_text(
-    base: &BasePrompt,
-    transcript: &Transcript,
-    (cause, action): (Cause, &str),
-    mechanics: Option<&str>,
-    has: Option<Influence>,
-) -> TurnText {
+fn turn_text(base: &BasePrompt, transcript: &Transcript, Told { cause, action, mechanics, has }: Told<'_>) -> TurnText {
     let mut out = String::new();
     let budget = base.layout.budget(Section::Turn, &base.cast.settings);
     let lores = base.lore.iter().map(AsRef::as_ref);
     let events = segment::events(&base.events, clock::now(), budget);
     let budget = budget.saturating_sub(tokens::count(&events));
     let things = Things { kinds: &base.kinds, here: &base.here };
-    let Entered { text, lore, cut } = wake(lores, things, Knower::Entity(base.key.entity), transcript, action, budget);
+    let Entered { text, lore, cut, pieces } =
+        wake(lores, things, Knower::Entity(base.key.entity), transcript, action, budget);
     out.push_str(&text);
     out.push_str(&base.situation);
     out.push_str(&events);
@@ -120,5 +146,5 @@ fn turn_text(
     out.push_str(instruction);
     let words = fence::put(&mut out, element, &attributes, action);
     let (tokens, hash) = (tokens::count(&out), short_hash(&Sha256::digest(out.as_bytes())));
-    TurnText { text: out.into(), words, tokens, hash, lore, cut }
+    TurnText { text: out.into(), words, tokens, hash, lore, cut, pieces }
 }

@@ -6,7 +6,8 @@ use std::{collections::HashSet, sync::Arc};
 use super::{
     LoreDecision, fence,
     here::Here,
-    lore::{Fuel, Knower, LoreEntry, ScopeLore},
+    lore::{FENCE_TOKENS, Fuel, Knower, LoreEntry, ScopeLore},
+    pieces::{Piece, Pieces},
     reason::{LoreReason, Why},
     scope::LoreScope,
     transcript::Transcript,
@@ -22,6 +23,7 @@ pub struct Entered {
     pub text: String,
     pub lore: Vec<LoreDecision>,
     pub cut: String,
+    pub pieces: Pieces,
 }
 
 /// Lore of creatures and items, and which of them are here.
@@ -85,6 +87,7 @@ pub fn wake<'l>(
         entered.cut.push_str(and);
         entered.cut.push_str("the other keyword entries were not checked");
     }
+    entered.pieces = Pieces::of_lore(0..entered.text.len(), room.pieces);
     entered
 }
 
@@ -159,6 +162,7 @@ pub fn always<'l>(
     if room.left_out > 0 {
         entered.cut = format!("{} {} did not fit into {budget} tokens", room.left_out, entries(room.left_out));
     }
+    entered.pieces = Pieces::of_lore(0..entered.text.len(), room.pieces);
     entered
 }
 
@@ -179,9 +183,6 @@ enum Taken {
     No,
 }
 
-/// The tokens of the fence around an entry. No entry is shorter.
-const FENCE_TOKENS: u32 = 20;
-
 /// How much of a budget is used.
 struct Room<'t> {
     used: u32,
@@ -191,6 +192,8 @@ struct Room<'t> {
     is_cut: bool,
     /// The slugs of entries in the window, in the form in which they stand there.
     told: HashSet<&'t str>,
+    /// The entries that were taken, with their priorities.
+    pieces: Vec<(i32, Piece)>,
 }
 
 impl<'t> Room<'t> {
@@ -198,7 +201,7 @@ impl<'t> Room<'t> {
         const OPENS: &str = "<lore entry=\"";
         let texts = transcript.exchanges.iter().flat_map(|e| e.user.split(OPENS).skip(1));
         let told = texts.filter_map(|text| text.split('"').next()).collect();
-        Self { used: 0, budget, left_out: 0, is_cut: false, told }
+        Self { used: 0, budget, left_out: 0, is_cut: false, told, pieces: Vec::new() }
     }
 
     /// Whether no further entry can fit.
@@ -229,6 +232,8 @@ impl<'t> Room<'t> {
             Taken::No
         } else {
             self.used += cost;
+            let place = out.len()..out.len() + fenced.len();
+            self.pieces.push((entry.priority, Piece { place, tokens: cost, lore: Some(entry.id) }));
             out.push_str(&fenced);
             Taken::Now
         }

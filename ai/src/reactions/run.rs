@@ -266,6 +266,8 @@ fn then(claimed: &Claimed, error: &Error) -> Then {
         Code::RateLimited | Code::Unavailable => Then::Postpone(Duration::from_secs(2)),
         Code::QuotaExceeded | Code::FeatureDisabled => Then::Postpone(Duration::from_secs(60)),
         Code::NotFound | Code::Gone | Code::ValidationFailed | Code::Conflict => Then::Cancel,
+        // Another attempt would be as large.
+        Code::PromptTooLarge => Then::Dead,
         _ if claimed.tries >= TRIES_MAX => Then::Dead,
         _ => Then::Retry(Duration::from_secs(wait)),
     }

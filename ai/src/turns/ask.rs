@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::view::{LlmCall, Tried};
-use crate::state::Ai;
+use crate::{prompt::size, state::Ai};
 use base::{
     clock::millis,
     error::{Code, Error, Result},
@@ -22,7 +22,7 @@ const RECORD_REASONING_BYTES: usize = 16 * 1024;
 /// others may wait longer.
 ///
 /// # Errors
-/// `llm_unavailable`, `llm_timeout`.
+/// Those of [`ask`].
 pub async fn ask_within(
     app: &Ai,
     task: Task,
@@ -44,7 +44,7 @@ pub async fn ask_within(
 /// Asks the model, and its fallbacks if it cannot answer. Once part of an answer was passed on, no fallback is asked.
 ///
 /// # Errors
-/// `llm_unavailable`, `llm_timeout`. If all fail, the last model's error is returned.
+/// `prompt_too_large` before anything is sent; `llm_unavailable`, `llm_timeout`. If all fail, the last model's error is returned.
 pub async fn ask(
     app: &Ai,
     task: Task,
@@ -55,7 +55,14 @@ pub async fn ask(
     let mut tried: Vec<Tried> = Vec::new();
     // An answer that was paid for and says nothing, and its place in `tried`. It is the answer if nobody has a better one.
     let mut useless: Option<(usize, Completion, LlmCall)> = None;
-    let mut others = choice.fallbacks.iter().map(AsRef::as_ref);
+    let request = &sized(choice, request).await?;
+    let too_large = |choice: &Choice| size::too_large(request.prompt_tokens?, app.llm.window(choice)?);
+    if let Some(size) = too_large(choice) {
+        metrics::PROMPTS_TOO_LARGE.inc();
+        return Err(Error::prompt_too_large(&choice.endpoint.model, size));
+    }
+    // A model that cannot hold the prompt is not asked.
+    let mut others = choice.fallbacks.iter().map(AsRef::as_ref).filter(|other| too_large(other).is_none());
     let mut asked = choice;
     // No fallback begins later, so that a chain of slow models ends.
     let (begun, patience) = (Instant::now(), app.llm.total_timeout(&choice.endpoint));
@@ -91,6 +98,19 @@ pub async fn ask(
         }
         asked = other;
     }
+}
+
+/// The request with the size of its prompt, if that limits the answer of a model that may be asked.
+///
+/// # Errors
+/// `internal` if the server is stopping.
+pub async fn sized<'r>(choice: &Choice, request: &ChatRequest<'r>) -> Result<ChatRequest<'r>> {
+    let mut asked = std::iter::once(choice).chain(choice.fallbacks.iter().map(AsRef::as_ref));
+    let prompt_tokens = match asked.any(|choice| choice.endpoint.options.context_tokens.is_some()) {
+        true => Some(size::of_request(request).await?),
+        false => None,
+    };
+    Ok(ChatRequest { prompt_tokens, ..*request })
 }
 
 /// The record of a model that was asked in vain. `call` is what it was paid for.

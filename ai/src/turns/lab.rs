@@ -24,7 +24,7 @@ use crate::{
         cache::Prompts,
         key::task_of,
         names::{PromptNames, PromptRequest},
-        preview::{Preview, preview_in},
+        preview::{Look, Preview, preview_in},
     },
     state::Ai,
 };
@@ -83,17 +83,20 @@ pub struct Question<'a> {
 pub async fn look(app: &Ai, caller: &Caller, question: &Question<'_>) -> Result<Preview> {
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    look_in((&app.prompts, Some(&app.session_prompts)), &tx, caller, &models, question).await
+    let caches = (&app.prompts, Some(&app.session_prompts));
+    look_in(app, caches, &tx, caller, (&models, None), question).await
 }
 
 /// The caches to use: the server's, or temporary ones.
 type Caches<'a> = (&'a Prompts, Option<&'a gm::session_prompts::SessionPrompts>);
 
+/// `choice` is another model than the usual one.
 async fn look_in(
+    app: &Ai,
     (prompts, tables): Caches<'_>,
     tx: &TenantTx,
     caller: &Caller,
-    models: &TenantModels,
+    (models, choice): (&TenantModels, Option<&Choice>),
     question: &Question<'_>,
 ) -> Result<Preview> {
     let Question { campaign, action, mode, .. } = *question;
@@ -101,13 +104,13 @@ async fn look_in(
         PromptSubject::Entity { kind, entity, player } => {
             let names = PromptNames { campaign, kind: *kind, entity, player };
             let wanted = PromptRequest::new(prompts, caller, names, mode, models);
-            preview_in(prompts, tx, caller, &wanted, action).await
+            preview_in((prompts, &app.llm), tx, caller, Look { wanted: &wanted, action, choice }).await
         }
         PromptSubject::Session(id) => {
             let campaign = campaign_id(tx, caller, &Ref::parse(campaign)).await?;
-            let look =
-                gm::preview::Look { campaign, session: *id, role: None, mode, models, instruction: Some(action) };
-            gm::preview::preview_in(prompts, tables, tx, &look).await
+            let instruction = Some(action);
+            let look = gm::preview::Look { campaign, session: *id, role: None, mode, models, choice, instruction };
+            gm::preview::preview_in((prompts, &app.llm), tables, tx, &look).await
         }
     }
 }
@@ -155,7 +158,8 @@ pub async fn compare(app: &Ai, caller: &Caller, question: &Question<'_>, edit: E
         Some(opened) => revisions::at_version::<LoreEntries>(&tx, campaign, id, opened).await?,
         None => None,
     };
-    let look_at = async || look_in((&Prompts::new(CACHE_BYTES), None), &tx, caller, &models, question).await;
+    let look_at =
+        async || look_in(app, (&Prompts::new(CACHE_BYTES), None), &tx, caller, (&models, None), question).await;
     let mut present = stored.clone();
     if let Some(began) = &began {
         present = resource::update::<LoreEntries>(&place, present, changed(began, &json!({}))?).await?;
@@ -289,6 +293,7 @@ pub async fn rehearse(
 pub async fn request_body(app: &Ai, caller: &Caller, question: &Question<'_>, profile: Option<&str>) -> Result<String> {
     let ready = Ready::of(app, caller, question, profile, None).await?;
     let request = ChatRequest { prefix: &ready.messages, tools: ready.tools.as_deref(), ..ChatRequest::default() };
+    let request = ask::sized(&ready.choice, &request).await?;
     app.llm.client().body(&ready.choice.endpoint, &request).map_err(Error::internal)
 }
 
@@ -361,7 +366,8 @@ impl Ready {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         app.limits.check_tokens(&tx, &caller.tenant).await?;
         let campaign = campaign_id(&tx, caller, &Ref::parse(question.campaign)).await?;
-        let preview = look_in((&app.prompts, Some(&app.session_prompts)), &tx, caller, models, question).await?;
+        let caches = (&app.prompts, Some(&app.session_prompts));
+        let preview = look_in(app, caches, &tx, caller, (models, named.as_deref()), question).await?;
         // The definitions of tools are not part of the text. They belong to the base prompt.
         let (task, usual, mode, tools, cleaner) = match question.subject {
             PromptSubject::Entity { kind, entity, player } => {

@@ -126,7 +126,13 @@ impl<'a> Talk<'a> {
         let mut more: Vec<Message> = Vec::new();
         for _ in 0..self.steps_max {
             let speech = self.asker.live.as_ref().map(|live| Speech::new(live, self.mode, !self.narratives.is_empty()));
-            let completion = self.ask(question, &more, speech.as_ref()).await?;
+            let completion = match self.ask(question, &more, speech.as_ref()).await {
+                // The results of the calls have filled the model's context.
+                Err(error) if error.code == Code::PromptTooLarge && !more.is_empty() => {
+                    return Ok(Status::LimitReached);
+                }
+                answer => answer?,
+            };
             let parsed = match self.mode {
                 ReplyMode::Native => reply::parse_native(&completion),
                 ReplyMode::Xml => reply::parse_text(&completion.text),

@@ -22,7 +22,8 @@ use base::{
 };
 use db::{pool::Pool, tenancy::TenantTx};
 use llm::{
-    BreakerState, CallOptions, Endpoint, LlmClient, LlmSettings, Parameters, ReplyMode, Secret, parameters::is_sampling,
+    BreakerState, CallOptions, Endpoint, LlmClient, LlmSettings, Parameters, ReplyMode, Secret, Window,
+    parameters::is_sampling,
 };
 use profile::Profile;
 
@@ -60,8 +61,6 @@ pub struct Choice {
     pub endpoint: Endpoint,
     pub mode: ReplyMode,
     pub prices: Option<Prices>,
-    /// The size of its context in tokens, if its profile says so.
-    pub context_tokens: Option<u32>,
     /// Models that answer instead if this one cannot, in this order. Their own fallbacks are not asked.
     pub fallbacks: Vec<Arc<Choice>>,
 }
@@ -164,6 +163,12 @@ impl Models {
         endpoint.options.total_timeout.unwrap_or(self.limits.total)
     }
 
+    /// The context window of a model. None if its size is unknown.
+    #[must_use]
+    pub fn window(&self, choice: &Choice) -> Option<Window> {
+        self.client.window(&choice.endpoint)
+    }
+
     #[must_use]
     pub fn client(&self) -> &LlmClient {
         &self.client
@@ -224,7 +229,6 @@ impl Models {
             endpoint: self.operator.clone(),
             mode: self.reply_mode(tenant),
             prices: None,
-            context_tokens: None,
             fallbacks: Vec::new(),
         };
         Ok(TenantModels {
@@ -256,7 +260,7 @@ impl Models {
             }
         };
         let mode = llm.reply_mode.unwrap_or(self.reply_mode);
-        Ok(Choice { profile: None, endpoint, mode, prices: llm.prices, context_tokens: None, fallbacks: Vec::new() })
+        Ok(Choice { profile: None, endpoint, mode, prices: llm.prices, fallbacks: Vec::new() })
     }
 
     /// What a profile says. Without an endpoint of its own it uses that of the tenant's settings, with the key that belongs to it.
@@ -298,7 +302,6 @@ impl Models {
             endpoint: Endpoint { options: Arc::new(options), ..endpoint },
             mode,
             prices: settings.prices.or(tenant.settings.llm.prices),
-            context_tokens: settings.context_tokens,
             fallbacks: Vec::new(),
         })
     }

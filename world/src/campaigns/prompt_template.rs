@@ -59,8 +59,8 @@ pub struct TemplateSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100)]
     pub share: Option<u8>,
-    /// If the prompt is larger than the model's context: sections with the smallest number are cut first. A section without a number
-    /// is not cut.
+    /// If the prompt is larger than the model's context: sections with the smallest number give way first, then everything else in the usual
+    /// order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 100)]
     pub cut: Option<u8>,
@@ -153,7 +153,7 @@ impl PromptTemplate {
 pub struct Layout {
     /// The sections of the base prompt.
     pub base: Vec<Section>,
-    /// The sections that are cut if the prompt is too large, the first one first.
+    /// The sections that are cut first if the prompt is too large for the model's context, in this order.
     pub cut: Vec<Section>,
     has_history: bool,
     has_shares: bool,
@@ -189,13 +189,13 @@ impl Layout {
     /// template or model.
     #[must_use]
     pub fn shows_history(&self) -> bool {
-        self.has_history && !self.cut.contains(&Section::History) && self.share(Section::History).is_none()
+        self.has_history && self.share(Section::History).is_none()
     }
 
-    /// Whether it does not depend on the model.
+    /// Whether it depends on the size of the model's context.
     #[must_use]
-    pub fn is_plain(&self) -> bool {
-        self.cut.is_empty() && !self.has_shares
+    pub fn has_shares(&self) -> bool {
+        self.has_shares
     }
 
     /// The most tokens of a section whose budget is a share of the model's context.

@@ -258,6 +258,7 @@ fn update(encounters: &mut Vec<Encounter>, encounter: Encounter) -> Delta {
 }
 
 /// A fight in progress, run by the server or reported by a frontend.
+#[derive(Clone)]
 pub struct Fight {
     pub id: String,
     /// Whether the server runs it.

@@ -10,7 +10,8 @@ use crate::{
         key::task_of,
         names::PromptRequest,
         reminder::{Reminder, reminders},
-        turn::{Cause, turn_text_apart},
+        shown::Shown,
+        turn::{Cause, Told},
     },
     turns::{
         clean::Cleaner,
@@ -150,12 +151,13 @@ impl<'a> Opener<'a> {
         };
         let mut talk = Talk::new(self.cx, subject, (task_of(job.kind), choice), base.key.mode, start);
         talk.cleaner = Cleaner::of(&base.cast.settings, &base.cast.entity.name, &base.cast.player.name);
-        let transcript = base.window();
         let raw = mechanics.as_ref().map(|m| m.raw.as_str());
-        let text = turn_text_apart(&base, &transcript, (cause(job), &job.action), raw, has).await?;
+        let told = Told { cause: cause(job), action: &job.action, mechanics: raw, has };
         let wish = again.and_then(|again| again.hint.as_deref()).and_then(Reminder::wish);
         let reminders = reminders(&base.cast, talk.id).into_iter().chain(wish).collect();
-        Ok(AnswerTurn { talk, job, base, hit, transcript, text, reminders, mechanics, place: start.place })
+        let window = self.cx.app.llm.window(&talk.choice);
+        let shown = Shown::of(&base, told, reminders, window).await?;
+        Ok(AnswerTurn { talk, job, base, hit, shown, mechanics, place: start.place })
     }
 }
 

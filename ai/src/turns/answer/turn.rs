@@ -8,9 +8,8 @@ use crate::{
     prompt::{
         base_prompt::BasePrompt,
         macros::Macros,
-        reminder::Reminder,
+        shown::Shown,
         transcript::{Exchange, Transcript},
-        turn::TurnText,
     },
     tools::{self, Effects, Rest},
     turns::{
@@ -36,9 +35,8 @@ pub(super) struct AnswerTurn<'a> {
     pub job: &'a Job,
     pub base: Arc<BasePrompt>,
     pub hit: bool,
-    pub transcript: Arc<Transcript>,
-    pub text: TurnText,
-    pub reminders: Vec<Reminder>,
+    /// The prompt as the model reads it.
+    pub shown: Shown,
     pub mechanics: Option<Mechanics>,
     pub place: Place,
 }
@@ -82,7 +80,7 @@ impl AnswerTurn<'_> {
             self.talk.recite(&words);
             return Ok(Status::Succeeded);
         }
-        let messages = self.base.messages(&self.transcript, self.text.text.clone(), &self.reminders);
+        let messages = self.shown.messages();
         let cast = &self.base.cast;
         let question =
             Question { messages: &messages, tools: self.base.tools.as_deref(), cache_key: &self.base.cache_key };
@@ -133,8 +131,8 @@ impl AnswerTurn<'_> {
         let mut messages = [
             NewMessage {
                 id: player_message,
-                prompt_text: Some(self.text.without_words()),
-                tokens: self.text.tokens,
+                prompt_text: Some(self.shown.turn.without_words()),
+                tokens: self.shown.turn.tokens,
                 window_start: Some(self.kept().exchanges.first().map_or(player_message, |e| e.id)),
                 ..message(Author::Player, &cast.player.name, self.job.action.clone())
             },
@@ -166,9 +164,10 @@ impl AnswerTurn<'_> {
         }
     }
 
-    /// The conversation that later turns begin with: what this turn's model read, unless a template or a small context hid a part of it.
-    fn kept(&self) -> &Transcript {
-        if self.base.layout.shows_history() { &self.transcript } else { &self.base.transcript }
+    /// The conversation that later turns begin with. A share of a small context, or the context itself, may hide a part of it from this turn's
+    /// model, which another model can read.
+    fn kept(&self) -> Arc<Transcript> {
+        if self.base.layout.shows_history() { self.base.window() } else { self.base.transcript.clone() }
     }
 
     /// Adds the exchange to the cached prompt. The turn's transaction raised the conversation's head by one. If another transaction
@@ -178,9 +177,9 @@ impl AnswerTurn<'_> {
         let exchange = Exchange {
             id,
             said: self.job.action.as_str().into(),
-            user: self.text.text.clone(),
+            user: self.shown.turn.text.clone(),
             assistant: narrative.into(),
-            tokens: self.text.tokens.saturating_add(narrative_tokens),
+            tokens: self.shown.turn.tokens.saturating_add(narrative_tokens),
         };
         let next = self.base.after(self.kept().with(exchange, version));
         self.talk.app.prompts.base.put(self.talk.caller.tenant_id(), self.base.key, Arc::new(next));

@@ -144,8 +144,10 @@ pub async fn preview(
         let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
         let instruction = body.value.instruction.as_deref().or(body.value.action.as_deref());
         let GmPromptInput { role, reply_mode, .. } = body.value;
-        let look = Look { campaign, session: path.1, role, mode: reply_mode, models: &models, instruction };
-        Reply::ok(&super::preview::preview_in(&app.prompts, Some(&app.session_prompts), &tx, &look).await?)
+        let choice = None;
+        let look = Look { campaign, session: path.1, role, mode: reply_mode, models: &models, choice, instruction };
+        let caches = (&app.prompts, &app.llm);
+        Reply::ok(&super::preview::preview_in(caches, Some(&app.session_prompts), &tx, &look).await?)
     };
     computed(&app, &caller, body.idempotency.as_ref(), work).await
 }

@@ -7,36 +7,85 @@ use sha2::{Digest, Sha256};
 
 use super::{lore::Lore, role};
 use crate::{
-    prompt::{LoreDecision, fence, hash::short_hash},
+    prompt::{
+        LoreDecision, fence,
+        hash::short_hash,
+        pieces::{Lessened, Pieces},
+        segment::SectionDraft,
+    },
     tools::Tool,
 };
 use base::{error::Result, tokens};
 use llm::ReplyMode;
 use world::{
-    campaigns::prompt_template::{GM_BASE, PromptTemplate},
+    campaigns::{
+        prompt_section::Section,
+        prompt_template::{GM_BASE, PromptTemplate},
+    },
     sessions::facts::CampaignNow,
 };
 
 /// A section of the prompt.
+#[derive(Clone)]
 pub(super) struct Part {
     pub name: &'static str,
     pub text: Arc<str>,
     pub tokens: u32,
     pub hash: String,
     pub cut: String,
+    /// What may be left out to fit the model's context.
+    pub pieces: Pieces,
 }
 
 impl Part {
     pub async fn new(name: &'static str, text: String, cut: String) -> Result<Self> {
         let (text, hash) = hashed(text);
-        Ok(Self { name, tokens: tokens::count_apart(text.clone()).await?, hash, text, cut })
+        Ok(Self { name, tokens: tokens::count_apart(text.clone()).await?, hash, text, cut, pieces: Pieces::default() })
     }
 
     /// A section that stays the same from turn to turn. Its token count is cached.
     pub async fn lasting(name: &'static str, text: String, cut: String) -> Result<Self> {
         let (text, hash) = hashed(text);
-        Ok(Self { name, tokens: tokens::count_lasting(text.clone()).await?, hash, text, cut })
+        Ok(Self {
+            name,
+            tokens: tokens::count_lasting(text.clone()).await?,
+            hash,
+            text,
+            cut,
+            pieces: Pieces::default(),
+        })
     }
+
+    /// A section without text.
+    pub fn empty(name: &'static str) -> Self {
+        let (text, hash) = hashed(String::new());
+        Self { name, tokens: 0, hash, text, cut: String::new(), pieces: Pieces::default() }
+    }
+
+    /// The same, with what may be left out of it.
+    pub fn of(self, pieces: Pieces) -> Self {
+        Self { pieces, ..self }
+    }
+
+    /// Leaves out what it takes to save `excess` tokens, or all that may be left out. Says what that was.
+    pub async fn lessen(&mut self, excess: u32, context: u32) -> Result<Option<Lessened>> {
+        let less = self.pieces.lessen(&self.text, self.tokens, excess, context).await?;
+        if let Some(less) = &less {
+            self.cut = less.cut_after(&self.cut);
+            self.text = less.text.clone();
+            self.tokens = less.tokens;
+            self.hash.clone_from(&less.hash);
+            self.pieces = less.pieces.clone();
+        }
+        Ok(less)
+    }
+}
+
+/// The hash of a base and its tokens.
+fn summed(parts: &[Part]) -> (String, u32) {
+    let mut hash = Sha256::new();
+    parts.iter().for_each(|part| hash.update(part.hash.as_bytes()));
+    (short_hash(&hash.finalize()), parts.iter().map(|part| part.tokens).sum())
 }
 
 fn hashed(text: String) -> (Arc<str>, String) {
@@ -71,26 +120,22 @@ impl Base {
         let mut parts = Vec::with_capacity(GM_BASE.len());
         let mut lore = Vec::new();
         for name in order(template.as_ref()) {
-            let (text, cut) = match name {
-                "engine_rules" => (role::rules(role, mode), String::new()),
-                "instructions" => (instructions(campaign), String::new()),
-                "campaign" => (about(campaign), String::new()),
-                "global_lore" => {
-                    let draft = knows.global(&campaign.settings);
-                    lore = draft.lore;
-                    (draft.text, draft.cut)
-                }
-                _ => (tools_text(&role::shown_tools(role, is_fighting), mode), String::new()),
+            let SectionDraft { text, lore: told, cut, pieces } = match name {
+                "engine_rules" => role::rules(role, mode).into(),
+                "instructions" => instructions(campaign).into(),
+                "campaign" => about(campaign).into(),
+                "global_lore" => knows.global(&campaign.settings),
+                _ => tools_text(&role::shown_tools(role, is_fighting), mode).into(),
             };
-            parts.push(Part::lasting(name, text, cut).await?);
+            lore.extend(told);
+            parts.push(Part::lasting(name, text, cut).await?.of(pieces));
         }
         let is_rule = |part: &&Part| matches!(part.name, "engine_rules" | "instructions");
         let rules = parts.iter().take_while(is_rule).count();
-        let mut hash = Sha256::new();
-        parts.iter().for_each(|part| hash.update(part.hash.as_bytes()));
+        let (hash, tokens) = summed(&parts);
         Ok(Self {
-            hash: short_hash(&hash.finalize()),
-            tokens: parts.iter().map(|part| part.tokens).sum(),
+            hash,
+            tokens,
             parts,
             rules,
             lore,
@@ -99,6 +144,16 @@ impl Base {
             campaign: campaign.clone(),
             knows: knows.clone(),
         })
+    }
+
+    /// The same with less of a section, to save `excess` tokens. None if nothing may be left out of it.
+    pub async fn lessen(&self, section: Section, excess: u32, context: u32) -> Result<Option<Self>> {
+        let mut parts = self.parts.clone();
+        let Some(part) = parts.iter_mut().find(|part| part.name == section.name()) else { return Ok(None) };
+        let Some(less) = part.lessen(excess, context).await? else { return Ok(None) };
+        let (hash, tokens) = summed(&parts);
+        let (campaign, knows) = (self.campaign.clone(), self.knows.clone());
+        Ok(Some(Self { hash, tokens, parts, lore: less.decided(&self.lore, context), campaign, knows, ..*self }))
     }
 
     /// Whether it would be written in the same way again.

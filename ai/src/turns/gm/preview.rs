@@ -10,7 +10,10 @@ use super::{
 use crate::prompt::{cache::Prompts, preview::Preview};
 use base::error::Result;
 use db::tenancy::TenantTx;
-use edge::{models::TenantModels, tenants::tasks::Task};
+use edge::{
+    models::{Choice, Models, TenantModels},
+    tenants::tasks::Task,
+};
 use llm::ReplyMode;
 use world::sessions::facts::facts;
 
@@ -24,6 +27,8 @@ pub struct Look<'a> {
     /// None if the chosen model decides.
     pub mode: Option<ReplyMode>,
     pub models: &'a TenantModels,
+    /// Another model than the one that would answer.
+    pub choice: Option<&'a Choice>,
     pub instruction: Option<&'a str>,
 }
 
@@ -33,7 +38,7 @@ pub struct Look<'a> {
 /// # Errors
 /// `not_found`; database errors.
 pub async fn preview_in(
-    prompts: &Prompts,
+    (prompts, llm): (&Prompts, &Models),
     session_prompts: Option<&SessionPrompts>,
     tx: &TenantTx,
     look: &Look<'_>,
@@ -42,9 +47,12 @@ pub async fn preview_in(
     let held = kept.as_deref().map(CachedPrompt::cached_facts).unwrap_or_default();
     let mut facts = facts(tx, look.campaign, look.session, look.role, held).await?;
     let instruction = look.instruction.filter(|i| !i.trim().is_empty());
-    let mode =
-        look.mode.unwrap_or_else(|| look.models.mode(Task::Gm, &[CachedPrompt::named_model(kept.as_deref(), &facts)]));
+    let named = CachedPrompt::named_model(kept.as_deref(), &facts);
+    let mode = look.mode.unwrap_or_else(|| look.models.mode(Task::Gm, &[named]));
+    let usual = look.models.choose(Task::Gm, &[named]).ok();
+    let window = look.choice.or(usual.as_deref()).and_then(|choice| llm.window(choice));
     let kept = kept.filter(|kept| kept.mode == mode);
     let asked = Asked { mode, instruction, mechanics: None };
-    Ok(GmPrompt::build(prompts, &mut Reads::Within(tx), &mut facts, kept.as_deref(), asked).await?.preview())
+    let mut reads = Reads::Within(tx);
+    Ok(GmPrompt::build(prompts, &mut reads, &mut facts, kept.as_deref(), asked, window).await?.preview())
 }

@@ -18,17 +18,21 @@ use crate::prompt::{
     LoreDecision,
     cache::Prompts,
     fence,
+    fit::{GivesWay, fit},
     hash::short_hash,
+    pieces::Pieces,
     preview::{MessageText, Preview, SectionText},
+    shown::left_out,
+    size,
     transcript::{Exchange, Transcript, messages},
     wake::Entered,
 };
 use base::{
-    error::{Error, Result},
-    threads,
+    error::{Error, Result, TooLarge},
+    threads, tokens,
 };
 use db::{pool::Pool, tenancy::TenantTx};
-use llm::{Message, ReplyMode};
+use llm::{Message, ReplyMode, Window};
 use world::{
     campaigns::prompt_section::Section,
     messages::prompt_text,
@@ -95,7 +99,11 @@ pub(super) struct Asked<'a> {
 /// A prompt, and the position up to which it tells what happened.
 pub(super) struct GmPrompt {
     pub base: Arc<Base>,
+    /// The base without anything left out, for later turns.
+    kept_base: Arc<Base>,
     pub transcript: Arc<Transcript>,
+    /// The conversation that later turns begin with. A small context may hide a part of it from this turn's model.
+    pub kept_transcript: Arc<Transcript>,
     /// History (without its text, which is the transcript's), context, lore of the location, the turn itself.
     rest: [Part; 4],
     /// Whether the whole base came from the cache.
@@ -113,6 +121,8 @@ pub(super) struct GmPrompt {
     pub cache_key: String,
     /// Decisions about lore that may enter with the turn.
     lore: Vec<LoreDecision>,
+    /// Set if the model's context cannot hold the prompt.
+    too_large: Option<TooLarge>,
     pub(super) campaign: Arc<CampaignNow>,
     knows: Arc<Lore>,
     talk: Option<Talk>,
@@ -126,7 +136,7 @@ fn cache_key(of: [Uuid; 3]) -> String {
 
 impl GmPrompt {
     /// Writes everything from cached data and from what changed since. No statement if nothing did; about ten without cached data,
-    /// whatever the size of the world.
+    /// whatever the size of the world. `window` is the context window of the model, if it is known.
     ///
     /// # Errors
     /// Database errors.
@@ -136,6 +146,7 @@ impl GmPrompt {
         facts: &mut Facts,
         kept: Option<&CachedPrompt>,
         asked: Asked<'_>,
+        window: Option<Window>,
     ) -> Result<Self> {
         let tenant = reads.tenant();
         let (role, session) = (facts.playing.role, facts.playing.id);
@@ -156,7 +167,7 @@ impl GmPrompt {
         };
         // An overview is part of the conversation, so the budget needs room for both.
         let room = Section::History.budget_in(settings).saturating_add(Section::Overview.budget_in(settings));
-        let transcript = whole.within(room);
+        let kept_transcript = whole.within(room);
         let fights = match facts.has_fights {
             true => fights(reads.tx().await?, &facts.playing).await?,
             false => Vec::new(),
@@ -164,12 +175,10 @@ impl GmPrompt {
         // Tools for fights are shown during one of the server's own fights, or always if the campaign says so.
         let fighting = fights.iter().any(|f| f.own) || settings.get("gm_encounters").is_some_and(|s| *s == true);
         let same = kept.filter(|kept| kept.base.is_of(role, fighting, &campaign, &lore));
-        let base = match same {
+        let kept_base = match same {
             Some(kept) => kept.base.clone(),
             None => Arc::new(Base::write(role, asked.mode, fighting, &campaign, &lore).await?),
         };
-        let (context, told) = context(reads, facts, &transcript, settings, fights).await?;
-        let place = lore.of_place(settings, &transcript);
         let talk = match kept.and_then(|kept| kept.talk(facts)) {
             _ if !lore.has_keywords() => None,
             Some(same) => Some(same),
@@ -178,32 +187,35 @@ impl GmPrompt {
                 Some(Talk { upto: facts.standing.now.seq, role, words })
             }
         };
-        let woken = match &talk {
-            Some(talk) => {
-                let own = [asked.instruction.unwrap_or_default(), asked.mechanics.unwrap_or_default(), &told.text];
-                lore.woken(settings, &transcript, &[&own[..], &[&talk.words]].concat()).await?
-            }
-            None => Entered::default(),
+        let tools = if asked.mode == ReplyMode::Native { role::definitions(role, fighting) } else { None };
+        let (now, talked) =
+            (Now { facts, settings, lore: &lore, fights, asked }, talk.as_ref().map(|t| t.words.clone()));
+        let mut draft = Draft::write(now, reads, kept_base.clone(), kept_transcript.clone(), talked).await?;
+        let too_large = match window {
+            Some(window) => Box::pin(draft.fit(tools, window)).await?,
+            None => None,
         };
-        let scoped = Part::lasting("scoped_lore", place.text, place.cut).await?;
-        let (turn_text, words) = turn_text(woken.text, role, asked, told.text.len() + scoped.text.len());
-        let turn = Part::new("turn", turn_text, woken.cut).await?;
+        let Draft { base, transcript, context, told, place, place_lore, turn, turn_lore, words, .. } = draft;
+        let before = told.text.len() + place.text.len();
         Ok(Self {
-            text: format!("{}{}{}", told.text, scoped.text, turn.text).into(),
-            words,
+            text: format!("{}{}{}", told.text, place.text, turn.text).into(),
+            words: words.map(|words| before + words.start..before + words.end),
             // Counted separately, which gives at most one token more for each part.
-            text_tokens: told.tokens.saturating_add(scoped.tokens).saturating_add(turn.tokens),
-            rest: [history(&whole, &transcript), told, scoped, turn],
+            text_tokens: told.tokens.saturating_add(place.tokens).saturating_add(turn.tokens),
+            rest: [history(&whole, &transcript), told, place, turn],
             hit: same.is_some(),
             mode: asked.mode,
             base,
+            kept_base,
             transcript,
+            kept_transcript,
             context,
-            tools: if asked.mode == ReplyMode::Native { role::definitions(role, fighting) } else { None },
+            tools,
             cache_key: cache_key([tenant, facts.playing.campaign, session]),
-            lore: place.lore.into_iter().chain(woken.lore).collect(),
-            campaign,
-            knows: lore,
+            lore: place_lore.into_iter().chain(turn_lore).collect(),
+            too_large,
+            campaign: campaign.clone(),
+            knows: lore.clone(),
             talk,
             conversation_key,
         })
@@ -226,10 +238,10 @@ impl GmPrompt {
             mode: self.mode,
             campaign: self.campaign.clone(),
             lore: self.knows.clone(),
-            base: self.base.clone(),
+            base: self.kept_base.clone(),
             talk: self.talk.clone(),
             conversation_key: self.conversation_key.clone(),
-            transcript: Arc::new(self.transcript.with(exchange, self.transcript.version + 1)),
+            transcript: Arc::new(self.kept_transcript.with(exchange, self.kept_transcript.version + 1)),
         }
     }
 
@@ -269,6 +281,7 @@ impl GmPrompt {
             context: Some(self.context),
             base_hash: self.base.hash.clone(),
             base_tokens: self.base.tokens,
+            too_large: self.too_large,
         }
     }
 }
@@ -277,26 +290,159 @@ const HISTORY: &str = "history";
 
 /// The conversation, perhaps without its oldest exchanges.
 fn history(whole: &Transcript, shown: &Transcript) -> Part {
-    let older = whole.exchanges.len() - shown.exchanges.len();
-    let cut = match older {
-        0 => String::new(),
-        1 => "1 older exchange".to_owned(),
-        n => format!("{n} older exchanges"),
-    };
-    Part { name: HISTORY, text: "".into(), tokens: shown.tokens, hash: shown.hash.clone(), cut }
+    let cut = left_out(whole.exchanges.len() - shown.exchanges.len());
+    let hash = shown.hash.clone();
+    Part { name: HISTORY, text: "".into(), tokens: shown.tokens, hash, cut, pieces: Pieces::default() }
+}
+
+/// What a prompt is written from.
+struct Now<'a> {
+    facts: &'a Facts,
+    settings: &'a Extensions,
+    lore: &'a Lore,
+    fights: Vec<Fight>,
+    asked: Asked<'a>,
+}
+
+/// A prompt while it is written.
+struct Draft<'a, 'r> {
+    now: Now<'a>,
+    reads: &'a mut Reads<'r>,
+    /// The recent messages at the table, if they may activate lore.
+    talked: Option<Arc<str>>,
+    base: Arc<Base>,
+    transcript: Arc<Transcript>,
+    /// The tokens of the tools' definitions.
+    tools_tokens: u32,
+    context: &'static str,
+    told: Part,
+    place: Part,
+    place_lore: Vec<LoreDecision>,
+    turn: Part,
+    turn_lore: Vec<LoreDecision>,
+    /// Where the instruction stands in the turn.
+    words: Option<Range<usize>>,
+}
+
+impl<'a, 'r> Draft<'a, 'r> {
+    async fn write(
+        now: Now<'a>,
+        reads: &'a mut Reads<'r>,
+        base: Arc<Base>,
+        transcript: Arc<Transcript>,
+        talked: Option<Arc<str>>,
+    ) -> Result<Self> {
+        let (context, told) = context(reads, &now, &transcript).await?;
+        let (place, turn) = (Part::empty("scoped_lore"), Part::empty("turn"));
+        let (place_lore, turn_lore) = (Vec::new(), Vec::new());
+        let mut draft = Self {
+            now,
+            reads,
+            talked,
+            base,
+            transcript,
+            tools_tokens: 0,
+            context,
+            told,
+            place,
+            place_lore,
+            turn,
+            turn_lore,
+            words: None,
+        };
+        draft.write_turn().await?;
+        Ok(draft)
+    }
+
+    /// Writes what depends on what can still be read in the conversation.
+    async fn write_turn(&mut self) -> Result<()> {
+        let Now { settings, lore, asked, facts, .. } = &self.now;
+        let place = lore.of_place(settings, &self.transcript);
+        let woken = match &self.talked {
+            Some(words) => {
+                let own = [
+                    asked.instruction.unwrap_or_default(),
+                    asked.mechanics.unwrap_or_default(),
+                    &self.told.text,
+                    words,
+                ];
+                lore.woken(settings, &self.transcript, &own).await?
+            }
+            None => Entered::default(),
+        };
+        self.place = Part::lasting("scoped_lore", place.text, place.cut).await?.of(place.pieces);
+        let (text, words) = turn_text(woken.text, facts.playing.role, *asked);
+        self.turn = Part::new("turn", text, woken.cut).await?.of(woken.pieces);
+        (self.place_lore, self.turn_lore, self.words) = (place.lore, woken.lore, words);
+        Ok(())
+    }
+
+    /// Makes the prompt fit the model's context. Says by how much it does not.
+    async fn fit(&mut self, tools: Option<&RawValue>, window: Window) -> Result<Option<TooLarge>> {
+        if let Some(tools) = tools {
+            self.tools_tokens = tokens::count_lasting(tools.get().to_owned()).await?;
+        }
+        fit(self, &[], window).await?;
+        Ok(size::too_large(self.tokens(), window))
+    }
+}
+
+impl GivesWay for Draft<'_, '_> {
+    fn tokens(&self) -> u32 {
+        let parts = [&self.told, &self.place, &self.turn].map(|part| part.tokens);
+        let around = size::around(2 * self.transcript.exchanges.len() + 2);
+        let rest = [self.base.tokens, self.transcript.tokens, self.tools_tokens, around];
+        parts.into_iter().chain(rest).fold(0, u32::saturating_add)
+    }
+
+    fn transcript(&self) -> &Arc<Transcript> {
+        &self.transcript
+    }
+
+    async fn show(&mut self, transcript: Transcript) -> Result<()> {
+        self.transcript = Arc::new(transcript);
+        // Without the exchange that told the overview, changes mean nothing.
+        if self.context == DELTA && !was_told(&self.transcript) {
+            (self.context, self.told) = context(self.reads, &self.now, &self.transcript).await?;
+        }
+        self.write_turn().await
+    }
+
+    async fn lessen_new_lore(&mut self, excess: u32, context: u32) -> Result<()> {
+        if let Some(less) = self.turn.lessen(excess, context).await? {
+            self.turn_lore = less.decided(&self.turn_lore, context);
+            self.words = self.words.as_ref().map(|words| less.moved(words));
+        }
+        Ok(())
+    }
+
+    async fn lessen(&mut self, section: Section, excess: u32, context: u32) -> Result<()> {
+        if section == Section::ScopedLore {
+            if let Some(less) = self.place.lessen(excess, context).await? {
+                self.place_lore = less.decided(&self.place_lore, context);
+            }
+        } else if let Some(base) = self.base.lessen(section, excess, context).await? {
+            self.base = Arc::new(base);
+        }
+        Ok(())
+    }
+}
+
+const DELTA: &str = "delta";
+
+/// Whether the model can still read an overview.
+fn was_told(transcript: &Transcript) -> bool {
+    transcript.exchanges.iter().any(|e| e.user.starts_with(OVERVIEW))
 }
 
 /// The world as it is or, if the model can still read an earlier overview in the conversation, what changed since.
 async fn context(
     reads: &mut Reads<'_>,
-    facts: &Facts,
+    Now { facts, settings, fights, .. }: &Now<'_>,
     transcript: &Transcript,
-    settings: &Extensions,
-    fights: Vec<Fight>,
 ) -> Result<(&'static str, Part)> {
     let (session, standing) = (&facts.playing, &facts.standing);
-    let was_told = transcript.exchanges.iter().any(|e| e.user.starts_with(OVERVIEW));
-    if standing.cursor.is_some() && was_told && !standing.is_too_old() {
+    if standing.cursor.is_some() && was_told(transcript) && !standing.is_too_old() {
         let quiet = !facts.has_news && standing.since().event == standing.now.event;
         let delta = if quiet { Delta::default() } else { changes::delta(reads.tx().await?, facts).await? };
         let mut text = String::new();
@@ -307,11 +453,11 @@ async fn context(
             let shown = serde_json::to_string_pretty(&delta.to_view()?).map_err(Error::internal)?;
             fence::put(&mut text, "recent_changes", &[], &shown);
         }
-        return Ok(("delta", Part::new("recent_changes", text, String::new()).await?));
+        return Ok((DELTA, Part::new("recent_changes", text, String::new()).await?));
     }
     let tx = reads.tx().await?;
     let known = service::reported_world(tx, session.id, false).await?;
-    let overview = overview::overview(tx, session, known, fights).await?;
+    let overview = overview::overview(tx, session, known, fights.clone()).await?;
     let budget = Section::Overview.budget_in(settings);
     // The overview is cut to its budget, however large the world is.
     let (shown, cut) = threads::apart(usize::MAX, move || overview.within(budget)).await??;
@@ -320,17 +466,16 @@ async fn context(
     Ok(("overview", Part::new("world_state_overview", text, cut).await?))
 }
 
-/// Adds to a text what the AI is asked for. Also returns where the instruction stands, with `before` bytes in front of the text.
+/// Adds to a text what the AI is asked for. Also returns where the instruction stands.
 fn turn_text(
     mut text: String,
     role: Role,
     Asked { instruction, mechanics, .. }: Asked<'_>,
-    before: usize,
 ) -> (String, Option<Range<usize>>) {
     if let Some(mechanics) = mechanics {
         fence::put(&mut text, "mechanics", &[], mechanics);
     }
     let _ = writeln!(text, "{}", role::take_your_turn(role));
     let words = instruction.map(|instruction| fence::put(&mut text, "instruction", &[], instruction));
-    (text, words.map(|words| before + words.start..before + words.end))
+    (text, words)
 }

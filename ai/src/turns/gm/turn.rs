@@ -79,7 +79,8 @@ impl GmTurn<'_> {
         };
         let (app, tenant) = (self.talk.app, self.talk.caller.tenant_id());
         let mut reads = Reads::later(&app.pool, tenant);
-        let prompt = GmPrompt::build(&app.prompts, &mut reads, &mut self.facts, kept.as_deref(), asked).await?;
+        let window = app.llm.window(&self.talk.choice);
+        let prompt = GmPrompt::build(&app.prompts, &mut reads, &mut self.facts, kept.as_deref(), asked, window).await?;
         self.talk.cleaner = Cleaner::of(&prompt.campaign.settings, "", "");
         metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
         Ok(prompt)
@@ -136,7 +137,7 @@ impl GmTurn<'_> {
         let session = &self.facts.playing;
         let instruction = self.job.instruction.clone().unwrap_or_else(|| role::take_your_turn(session.role).to_owned());
         let asked = NewMessage::chat(Author::System, "", instruction);
-        let window_start = prompt.transcript.exchanges.first().map_or(asked.id, |e| e.id);
+        let window_start = prompt.kept_transcript.exchanges.first().map_or(asked.id, |e| e.id);
         let turn_id = Some(self.talk.id);
         let asked = NewMessage {
             kind: Type::System,

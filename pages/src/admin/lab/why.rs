@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::super::{InCampaign, lore::reason_in_words};
 use ai::prompt::{LoreDecision, LoreReason, preview::Preview};
 use base::{
-    error::Result,
+    error::{Result, TooLarge},
     fold::{fold, occurs},
 };
 use edge::http::{paging::Page, resource};
@@ -26,6 +26,8 @@ pub struct View {
     pub cache: &'static str,
     pub total_tokens: u32,
     pub base_tokens: u32,
+    /// Set if the model's context cannot hold the prompt.
+    pub too_large: Option<TooLarge>,
     pub sections: Vec<Part>,
     pub messages: Vec<(String, String)>,
     pub inside: usize,
@@ -107,6 +109,7 @@ pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -
         cache: preview.cache,
         total_tokens: preview.total_tokens,
         base_tokens: preview.base_tokens,
+        too_large: preview.too_large,
         inside,
         woken,
         outside,

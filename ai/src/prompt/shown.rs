@@ -1,0 +1,192 @@
+//! A prompt as one model reads it in one turn: the base prompt, the conversation, the turn's own message and the late texts, within the
+//! model's context window.
+
+use std::sync::Arc;
+
+use super::{
+    LoreDecision,
+    base_prompt::{BasePrompt, summed},
+    fit::{self, GivesWay},
+    reminder::{self, Reminder},
+    segment::Segment,
+    size,
+    transcript::{Transcript, messages},
+    turn::{Told, TurnText, turn_text_apart},
+};
+use base::{
+    error::{Result, TooLarge},
+    tokens,
+};
+use llm::{Message, Window};
+use world::campaigns::prompt_section::Section;
+
+/// A prompt, ready to be sent.
+pub struct Shown {
+    segments: Vec<Arc<Segment>>,
+    pub transcript: Arc<Transcript>,
+    pub turn: TurnText,
+    pub reminders: Vec<Reminder>,
+    /// The hash of the base prompt, and its tokens.
+    pub base_hash: Arc<str>,
+    pub base_tokens: u32,
+    /// The exchanges that are not shown, in words.
+    history_cut: String,
+    /// Set if the model's context cannot hold the prompt.
+    pub too_large: Option<TooLarge>,
+}
+
+/// A section of the prompt: its name, text, tokens and hash, and what was cut. The text of the history is in [`Shown::transcript`].
+pub struct ShownSection<'a> {
+    pub name: &'static str,
+    pub text: &'a str,
+    pub tokens: u32,
+    pub hash: &'a str,
+    pub cut: &'a str,
+}
+
+impl Shown {
+    /// Puts the prompt together. `window` is the context window of the model, if it is known.
+    ///
+    /// # Errors
+    /// `internal` if the server is stopping.
+    pub async fn of(
+        base: &Arc<BasePrompt>,
+        told: Told<'_>,
+        reminders: Vec<Reminder>,
+        window: Option<Window>,
+    ) -> Result<Self> {
+        let transcript = base.window();
+        let turn = turn_text_apart(base, &transcript, told).await?;
+        let (base_hash, base_tokens) = (base.hash.clone(), base.tokens);
+        let segments = base.segments.clone();
+        let history_cut = String::new();
+        let mut shown =
+            Self { segments, transcript, turn, reminders, base_hash, base_tokens, history_cut, too_large: None };
+        if let Some(window) = window {
+            shown = Box::pin(Fitting::within(shown, base, told, window)).await?;
+        }
+        shown.history_cut = left_out(base.transcript.exchanges.len() - shown.transcript.exchanges.len());
+        Ok(shown)
+    }
+
+    /// The messages for the model: the rules, then everything about the world and the character, then the conversation. Roles
+    /// alternate, as strict endpoints require. Nothing is copied.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        let is_rule = |segment: &&Arc<Segment>| matches!(segment.section, Section::EngineRules | Section::Instructions);
+        let rules = self.segments.iter().take_while(is_rule).count();
+        let told = self.segments.iter().skip(rules).filter(|segment| !segment.text.is_empty()).count();
+        let texts = self.segments.iter().map(|s| s.text.clone());
+        let mut messages = messages(texts, rules, &self.transcript, self.turn.text.clone());
+        reminder::insert(&mut messages, &self.reminders, told);
+        messages
+    }
+
+    /// The sections as views list them: without optional ones that are empty.
+    pub fn sections(&self) -> impl Iterator<Item = ShownSection<'_>> {
+        let listed =
+            self.segments.iter().filter(|s| !s.section.is_optional() || !s.text.is_empty() || !s.cut.is_empty());
+        let base = listed.map(|s| ShownSection {
+            name: s.section.name(),
+            text: &s.text,
+            tokens: s.tokens,
+            hash: &s.hash,
+            cut: &s.cut,
+        });
+        let talk = [
+            ShownSection {
+                name: Section::History.name(),
+                text: "",
+                tokens: self.transcript.tokens,
+                hash: &self.transcript.hash,
+                cut: &self.history_cut,
+            },
+            ShownSection {
+                name: Section::Turn.name(),
+                text: &self.turn.text,
+                tokens: self.turn.tokens,
+                hash: &self.turn.hash,
+                cut: &self.turn.cut,
+            },
+        ];
+        let late = self.reminders.iter().map(|reminder| ShownSection {
+            name: reminder.name,
+            text: &reminder.text,
+            tokens: reminder.tokens,
+            hash: &reminder.hash,
+            cut: "",
+        });
+        base.chain(talk).chain(late)
+    }
+
+    /// The decisions about lore, and why.
+    pub fn lore(&self) -> impl Iterator<Item = &LoreDecision> {
+        self.segments.iter().flat_map(|segment| segment.lore.iter()).chain(&self.turn.lore)
+    }
+}
+
+/// The exchanges of a conversation that are not shown, in words.
+#[must_use]
+pub fn left_out(exchanges: usize) -> String {
+    match exchanges {
+        0 => String::new(),
+        1 => "1 older exchange".to_owned(),
+        n => format!("{n} older exchanges"),
+    }
+}
+
+/// A prompt while it is made to fit.
+struct Fitting<'a> {
+    shown: Shown,
+    base: &'a Arc<BasePrompt>,
+    told: Told<'a>,
+    /// What is sent beside the messages.
+    tools_tokens: u32,
+}
+
+impl<'a> Fitting<'a> {
+    async fn within(shown: Shown, base: &'a Arc<BasePrompt>, told: Told<'a>, window: Window) -> Result<Shown> {
+        let tools_tokens = match &base.tools {
+            Some(tools) => tokens::count_lasting(tools.get().to_owned()).await?,
+            None => 0,
+        };
+        let mut fitting = Self { shown, base, told, tools_tokens };
+        fit::fit(&mut fitting, &base.layout.cut, window).await?;
+        let too_large = size::too_large(fitting.tokens(), window);
+        let (base_hash, base_tokens) = summed(&fitting.shown.segments);
+        Ok(Shown { base_hash, base_tokens, too_large, ..fitting.shown })
+    }
+}
+
+impl GivesWay for Fitting<'_> {
+    fn tokens(&self) -> u32 {
+        let Shown { segments, transcript, turn, reminders, .. } = &self.shown;
+        let texts = segments.iter().map(|s| s.tokens).chain(reminders.iter().map(|r| r.tokens));
+        let rest =
+            [transcript.tokens, turn.tokens, self.tools_tokens, size::around(2 * transcript.exchanges.len() + 2)];
+        texts.chain(rest).fold(0, u32::saturating_add)
+    }
+
+    fn transcript(&self) -> &Arc<Transcript> {
+        &self.shown.transcript
+    }
+
+    async fn show(&mut self, transcript: Transcript) -> Result<()> {
+        self.shown.transcript = Arc::new(transcript);
+        self.shown.turn = turn_text_apart(self.base, &self.shown.transcript, self.told).await?;
+        Ok(())
+    }
+
+    async fn lessen_new_lore(&mut self, excess: u32, context: u32) -> Result<()> {
+        self.shown.turn.lessen(excess, context).await
+    }
+
+    async fn lessen(&mut self, section: Section, excess: u32, context: u32) -> Result<()> {
+        if let Some(segment) = self.shown.segments.iter_mut().find(|segment| segment.section == section)
+            && let Some(less) = segment.lessen(excess, context).await?
+        {
+            *segment = Arc::new(less);
+        }
+        Ok(())
+    }
+}
