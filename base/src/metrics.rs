@@ -284,13 +284,9 @@ pub static PROMPT_CACHE_BYTES: LazyLock<IntGauge> =
 /// Prompts evicted because the journal moved on.
 pub static PROMPT_CACHE_EVICTED: LazyLock<IntCounter> =
     LazyLock::new(|| counter("prompt_cache_evicted_total", "Cached prompts evicted by the journal's tail"));
-/// Prompts that were too large for their model's context.
-pub static PROMPTS_CUT: LazyLock<IntCounter> = LazyLock::new(|| {
-    counter("prompts_cut_total", "Prompts of which something was left out to fit the model's context")
-});
-/// Prompts that did not fit at all.
-pub static PROMPTS_TOO_LARGE: LazyLock<IntCounter> = LazyLock::new(|| {
-    counter("prompts_too_large_total", "Prompts that were not sent because they do not fit the model's context")
+/// Prompts that were too large for their model's context: `cut` until they fit, or `too_large` even so.
+pub static PROMPTS_OVER_CONTEXT: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters("prompts_over_context_total", "Prompts that were larger than their model's context by result", &["result"])
 });
 /// Imports and dry runs that were accepted. Rejected ones only count as answers.
 pub static IMPORTS: LazyLock<IntCounterVec> =
@@ -299,77 +295,77 @@ pub static IMPORTS: LazyLock<IntCounterVec> =
 pub static RATE_LIMITED: LazyLock<IntCounter> =
     LazyLock::new(|| counter("rate_limited_total", "Answers with status 429"));
 
+/// All counters without labels.
+const COUNTERS: &[&LazyLock<IntCounter>] = &[
+    &STATEMENTS,
+    &TURNS_SWEPT,
+    &DICE_SPENT,
+    &PANICS,
+    &LOG_LINES_LOST,
+    &ROWS_UNREADABLE,
+    &ERASURES,
+    &ERASED_ROWS,
+    &CAMPAIGN_ROWS_REMOVED,
+    &PARSE_ERRORS,
+    &PROMPT_CACHE_EVICTED,
+    &RATE_LIMITED,
+    &PLANNER_REQUESTS,
+    &PLANNER_PARSE_FAILED,
+];
+/// All gauges.
+const GAUGES: &[&LazyLock<IntGauge>] = &[
+    &BRIDGE_CONNECTIONS,
+    &POOL,
+    &POOL_WAITING,
+    &REQUESTS_IN_WORK,
+    &REQUESTS_WAITING,
+    &BODY_BYTES,
+    &TURNS_RUNNING,
+    &TURN_LISTENERS,
+    &BREAKERS_OPEN,
+    &PROMPT_CACHE_BYTES,
+    &CAMPAIGNS_LEAVING,
+    &CAMPAIGNS_STUCK,
+    &REACTIONS_WAITING,
+    &REACTIONS_OLDEST,
+    &REACTIONS_DEAD,
+];
+/// All counters with labels.
+const LABELLED: &[&LazyLock<IntCounterVec>] = &[
+    &REQUESTS,
+    &TURNS,
+    &LLM_CALLS,
+    &LLM_FALLBACKS,
+    &LLM_TOKENS,
+    &TOOL_CALLS,
+    &DICE_ROLLS,
+    &RULES_RESOLVED,
+    &SESSION_EVENTS,
+    &SESSION_CONTEXTS,
+    &BRIDGE_FRAMES,
+    &BRIDGE_REQUESTS,
+    &BRIDGE_CLOSED,
+    &ENCOUNTERS,
+    &ENCOUNTER_ACTIONS,
+    &PLANNER_DECISIONS,
+    &PLANNER_CACHE,
+    &COMMANDS,
+    &PROMPT_CACHE,
+    &SEGMENTS_BUILT,
+    &PROMPTS_OVER_CONTEXT,
+    &SIGN_INS,
+    &IMPORTS,
+    &ACTIONS,
+    &REACTIONS,
+    &REPLIES,
+    &REFUSED,
+];
+
 /// Registers all series, so that the first scrape shows them.
 pub fn register_all() {
-    for counter in [
-        &STATEMENTS,
-        &TURNS_SWEPT,
-        &DICE_SPENT,
-        &PANICS,
-        &LOG_LINES_LOST,
-        &ROWS_UNREADABLE,
-        &ERASURES,
-        &ERASED_ROWS,
-        &CAMPAIGN_ROWS_REMOVED,
-        &PARSE_ERRORS,
-        &PROMPT_CACHE_EVICTED,
-        &PROMPTS_CUT,
-        &PROMPTS_TOO_LARGE,
-        &RATE_LIMITED,
-        &PLANNER_REQUESTS,
-        &PLANNER_PARSE_FAILED,
-    ] {
-        LazyLock::force(counter);
-    }
-    for gauge in [
-        &BRIDGE_CONNECTIONS,
-        &POOL,
-        &POOL_WAITING,
-        &REQUESTS_IN_WORK,
-        &REQUESTS_WAITING,
-        &BODY_BYTES,
-        &TURNS_RUNNING,
-        &TURN_LISTENERS,
-        &BREAKERS_OPEN,
-        &PROMPT_CACHE_BYTES,
-        &CAMPAIGNS_LEAVING,
-        &CAMPAIGNS_STUCK,
-        &REACTIONS_WAITING,
-        &REACTIONS_OLDEST,
-        &REACTIONS_DEAD,
-    ] {
-        LazyLock::force(gauge);
-    }
-    for vec in [
-        &REQUESTS,
-        &TURNS,
-        &LLM_CALLS,
-        &LLM_FALLBACKS,
-        &LLM_TOKENS,
-        &TOOL_CALLS,
-        &DICE_ROLLS,
-        &RULES_RESOLVED,
-        &SESSION_EVENTS,
-        &SESSION_CONTEXTS,
-        &BRIDGE_FRAMES,
-        &BRIDGE_REQUESTS,
-        &BRIDGE_CLOSED,
-        &ENCOUNTERS,
-        &ENCOUNTER_ACTIONS,
-        &PLANNER_DECISIONS,
-        &PLANNER_CACHE,
-        &COMMANDS,
-        &PROMPT_CACHE,
-        &SEGMENTS_BUILT,
-        &SIGN_INS,
-        &IMPORTS,
-        &ACTIONS,
-        &REACTIONS,
-        &REPLIES,
-        &REFUSED,
-    ] {
-        LazyLock::force(vec);
-    }
+    COUNTERS.iter().for_each(|counter| _ = LazyLock::force(counter));
+    GAUGES.iter().for_each(|gauge| _ = LazyLock::force(gauge));
+    LABELLED.iter().for_each(|vec| _ = LazyLock::force(vec));
     for histogram in [&REQUEST_SECONDS, &TURN_SECONDS, &LLM_SECONDS, &PLANNER_SECONDS] {
         LazyLock::force(histogram);
     }

@@ -75,7 +75,7 @@ pub(crate) async fn fit(prompt: &mut impl GivesWay, cut_first: &[Section], windo
         }
     }
     if is_cut {
-        metrics::PROMPTS_CUT.inc();
+        metrics::PROMPTS_OVER_CONTEXT.with_label_values(&["cut"]).inc();
     }
     Ok(())
 }

@@ -58,7 +58,7 @@ pub async fn ask(
     let request = &sized(choice, request).await?;
     let too_large = |choice: &Choice| size::too_large(request.prompt_tokens?, app.llm.window(choice)?);
     if let Some(size) = too_large(choice) {
-        metrics::PROMPTS_TOO_LARGE.inc();
+        metrics::PROMPTS_OVER_CONTEXT.with_label_values(&["too_large"]).inc();
         return Err(Error::prompt_too_large(&choice.endpoint.model, size));
     }
     // A model that cannot hold the prompt is not asked.
