@@ -163,6 +163,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "interchange",
             "messages",
             "encounters",
+            "fallen",
             "sessions",
             "table",
             "overview",

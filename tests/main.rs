@@ -26,6 +26,7 @@ mod endpoints;
 mod erasure;
 mod examples;
 mod fairness;
+mod fallen;
 mod faults;
 mod feed;
 mod fights_by_words;

@@ -205,3 +205,33 @@ async fn browsers_find_their_icon() {
         assert_eq!(icon.header("content-type"), "image/svg+xml");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_dead_sit_at_the_table_and_only_whisper() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let guest = Guest::seated(&server, &token(&tenant, ALICE).await).await;
+    let dead = json!({ "hp": 0, "death_saves": { "successes": 0, "failures": 3 } });
+    world.patch("/characters/player_alice", dead).await.expect(200);
+    for (route, fields) in [
+        ("say", vec![("to", ""), ("text", "I am fine.")]),
+        ("say", vec![("to", ""), ("text", "/roll 1d20")]),
+        ("say", vec![("to", "*"), ("text", "I stand up.")]),
+        ("say", vec![("to", "innkeeper_bob"), ("text", "Help.")]),
+        ("roll", vec![("formula", "1d20")]),
+        ("check", vec![("of", "save dexterity")]),
+    ] {
+        let form = guest.form(&format!("/play/port-town/{route}"), &fields);
+        let refused = guest.send(form).await.expect(409);
+        assert!(
+            refused.text.contains("Alice is dead and can neither talk nor act."),
+            "{route} {fields:?}: {}",
+            refused.text
+        );
+    }
+    assert_eq!(world.get("/messages").await.expect(200).items().len(), 0);
+    let whisper = [("to", ""), ("text", "/w Mallory Avenge me.")];
+    guest.send(guest.form("/play/port-town/say", &whisper)).await.expect(303);
+    assert!(guest.page().await.contains("Avenge me."));
+}

@@ -12,6 +12,7 @@ pub mod dice;
 pub mod edits;
 pub mod encounters;
 pub mod erasure;
+pub mod fallen;
 pub mod guidance;
 pub mod interchange;
 pub mod journal;

@@ -28,6 +28,7 @@ pub(super) struct Arguments {
 impl CommandSpec for Ooc {
     const NAME: &'static str = "ooc";
     const DESCRIPTION: &'static str = "Say something out of character to the people at the table, such as a remark on the game, the rules or a break.";
+    const FOR_FALLEN: bool = true;
     const HINT: &'static str = "Say what the others should read.";
     type Arguments = Arguments;
     type Answer = MessageSaid;

@@ -36,7 +36,7 @@ use edge::{
     limits,
 };
 use world::{
-    messages, scenes,
+    fallen, messages, scenes,
     significance::{
         report::{self, ActionReport, Source},
         scores::ReportActions,
@@ -58,7 +58,7 @@ pub struct CommandRequest {
 /// Gives a command. If it is a turn, runs the turn to its end.
 ///
 /// # Errors
-/// `forbidden`, `not_found`, `validation_failed` with pointers below `/arguments`; the errors of a rules turn.
+/// `forbidden`, `not_found`, `dead`, `unconscious`, `validation_failed` with pointers below `/arguments`; the errors of a rules turn.
 pub async fn give(
     app: &Ai,
     caller: &Caller,
@@ -94,7 +94,7 @@ async fn report_turn(app: &Ai, caller: &Caller, command: &Command, wanted: &Comm
     let found = async {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         let campaign = campaign_id(&tx, caller, &Ref::parse(&wanted.campaign)).await?;
-        let (player, _, reported) = player(&tx, campaign, &wanted.player, command.name).await?;
+        let GivenBy { player, reported, .. } = given_by(&tx, campaign, &wanted.player, command.name).await?;
         Ok::<_, Error>((campaign, player, reported))
     };
     if let Ok((campaign, player, Some(kind))) = found.await {
@@ -126,8 +126,12 @@ async fn at_once(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandR
     let open = async || TenantTx::write(&app.pool, &actor).await;
     edge::http::write_in(open, wanted.key.as_ref(), async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(&wanted.campaign)).await?;
-        let (player, name, reported) = player(tx, campaign, &wanted.player, command.name).await?;
+        let GivenBy { player, name, reported, is_fallen } =
+            given_by(tx, campaign, &wanted.player, command.name).await?;
         caller.may_act_as(player)?;
+        if is_fallen && !command.for_fallen {
+            fallen::check_fallen(tx, player).await?;
+        }
         let place = Place { tx, campaign, caller };
         let scene = scenes::service::named(&place, wanted.scene.as_deref(), wanted.channel.as_deref()).await?;
         let work = Work::within(tx, campaign);
@@ -168,19 +172,24 @@ pub async fn report_after(app: &Ai, caller: &Caller, campaign: Uuid, seen: &Acti
     }
 }
 
-/// A player character's id and name, and the type of action as which the server reports the command.
-async fn player(
-    tx: &TenantTx,
-    campaign: Uuid,
-    wanted: &str,
-    command: &str,
-) -> Result<(Uuid, String, Option<&'static str>)> {
+/// The player character that gives a command.
+struct GivenBy {
+    player: Uuid,
+    name: String,
+    /// The type of action as which the server reports the command.
+    reported: Option<&'static str>,
+    /// Whether it is dead or unconscious.
+    is_fallen: bool,
+}
+
+async fn given_by(tx: &TenantTx, campaign: Uuid, wanted: &str, command: &str) -> Result<GivenBy> {
     let (id, slug) = match Ref::parse(wanted) {
         Ref::Id(id) => (Some(id), None),
         Ref::Slug(slug) => (None, Some(slug)),
     };
     let row = sqlx::query(
-        "SELECT p.id, p.name, c.settings -> 'report_actions' AS report_actions FROM character p \
+        "SELECT p.id, p.name, c.settings -> 'report_actions' AS report_actions, \
+           character_fallen(p.hp, p.max_hp, p.death_saves, p.conditions) IS NOT NULL AS is_fallen FROM character p \
            JOIN campaign c ON c.tenant_id = $1 AND c.id = $2 \
          WHERE p.tenant_id = $1 AND p.campaign_id = $2 AND (p.id = $3 OR p.slug = $4)",
     )
@@ -192,7 +201,8 @@ async fn player(
     .await?
     .ok_or_else(|| Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign."))?;
     let reports: Option<serde_json::Value> = row.read("report_actions")?;
-    Ok((row.read("id")?, row.read("name")?, ReportActions::of(reports.as_ref()).of_command(command)))
+    let reported = ReportActions::of(reports.as_ref()).of_command(command);
+    Ok(GivenBy { player: row.read("id")?, name: row.read("name")?, reported, is_fallen: row.read("is_fallen")? })
 }
 
 /// A command's errors point into its arguments. Makes them point into the request, where the arguments are one level down.

@@ -33,6 +33,7 @@ impl CommandSpec for SheetShow {
     const NAME: &'static str = "sheet.show";
     const DESCRIPTION: &'static str = "Show a character sheet: hit points, abilities, inventory, spells.";
     const ALSO: Option<Scope> = Some(Scope::Read);
+    const FOR_FALLEN: bool = true;
     const HINT: &'static str = "Say whose sheet to show, by the character's name.";
     type Arguments = Arguments;
     type Answer = character::Model;

@@ -143,6 +143,8 @@ pub trait CommandSpec {
     const PLANNED: bool = true;
     /// Whether the rules decide the command, so that the decision is kept as a turn.
     const DECIDES: bool = false;
+    /// Whether the players of the dead and the unconscious may give it, because it is not what the character does.
+    const FOR_FALLEN: bool = false;
     /// What to tell a player whose words led to invalid arguments.
     const HINT: &'static str;
     type Arguments: DeserializeOwned + JsonSchema;

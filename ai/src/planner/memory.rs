@@ -40,6 +40,8 @@ pub(super) struct Scene {
     /// The model profiles that the campaign chose, by task.
     pub models: Option<Value>,
     pub report_actions: ReportActions,
+    /// Whether the character is dead or unconscious.
+    pub is_fallen: bool,
     /// The version heads that it was read from, and the sum of their versions.
     pub heads: Vec<String>,
     pub heads_sum: i64,

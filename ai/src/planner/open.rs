@@ -20,7 +20,7 @@ use edge::{
     tenants::tasks::{Task, slug_in},
 };
 use entity::message::Author;
-use world::{messages::service::NewMessage, scenes};
+use world::{fallen, messages::service::NewMessage, scenes};
 
 /// The most messages of a plan: the player's words, and those of the command.
 const MESSAGES: u64 = 3;
@@ -43,7 +43,7 @@ impl<'a> Open for Opener<'a> {
         let Cx { app, caller, .. } = *self.cx;
         let limits = &caller.tenant.limits;
         let has_quota = limits.tokens_per_day > 0 || limits.rows_per_kind > 0;
-        if !has_quota && !self.scene.is_new_channel {
+        if !has_quota && !self.scene.is_new_channel && !self.scene.is_fallen {
             let turn = self.turn(start, self.scene.clone());
             let said = turn.said();
             let new = NewTurn { said: said.as_ref(), ..turn.row() };
@@ -73,6 +73,9 @@ impl<'a> Opener<'a> {
         match store::open(&tx, &NewTurn { said: said.as_ref(), ..turn.row() }).await? {
             Opened::Replay(reply) => return Ok(Opening::Replay(reply)),
             Opened::Runs(id) => turn.talk.id = id,
+        }
+        if turn.scene.is_fallen {
+            fallen::check_fallen(&tx, turn.scene.player).await?;
         }
         tx.commit().await?;
         Ok(Opening::Runs(Box::new(turn)))

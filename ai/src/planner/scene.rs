@@ -52,6 +52,7 @@ impl Scene {
         let row = sqlx::query(
             "SELECT c.id AS campaign, c.settings -> 'planner_commands' AS allowed, c.settings -> 'report_actions' AS report_actions, \
                c.settings -> 'models' AS models, p.id AS player, p.slug, p.name, s.id AS scene, s.channel, \
+               character_fallen(p.hp, p.max_hp, p.death_saves, p.conditions) IS NOT NULL AS is_fallen, \
                (SELECT coalesce(sum(h.version), 0)::bigint FROM version_head h WHERE h.tenant_id = $1 AND h.campaign_id = c.id \
                   AND h.key IN ('campaign:' || c.id, 'player:' || p.id, 'scene:' || s.id)) AS versions \
              FROM campaign c \
@@ -108,6 +109,7 @@ impl Scene {
             allowed,
             models,
             report_actions: ReportActions::of(reports.as_ref()),
+            is_fallen: row.read("is_fallen")?,
             heads,
             heads_sum: row.read("versions")?,
             bytes: u32::try_from(2000 + 2 * bytes).unwrap_or(u32::MAX),

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::scope::{self, LoreScope};
 use edge::tenants::tasks::{Task, slug_in};
+use world::fallen::Fallen;
 
 /// The campaign, the entity and the player, as of the heads in the prompt.
 #[derive(Debug)]
@@ -68,6 +69,8 @@ pub struct EntityFacts {
     /// Slug of the model profile that it uses.
     pub model: Option<String>,
     pub scopes: Vec<LoreScope>,
+    /// Whether it is dead or unconscious.
+    pub fallen: Option<Fallen>,
 }
 
 impl EntityFacts {
@@ -78,6 +81,7 @@ impl EntityFacts {
             kind: EntityKind::Npc,
             id: npc.id.0,
             scopes: scope::of_npc(&npc, owners),
+            fallen: Fallen::of_npc(&npc),
             slug: npc.slug,
             name: npc.name,
             description: npc.description,
@@ -140,6 +144,7 @@ impl EntityFacts {
             resources,
             tools: owner.available_tools.0,
             model: owner.model,
+            fallen: None,
         }
     }
 }
@@ -155,6 +160,8 @@ pub struct PlayerFacts {
     pub location: String,
     /// Passive skills, in a few words each.
     pub skills: String,
+    /// Whether it is dead or unconscious.
+    pub fallen: Option<Fallen>,
 }
 
 impl PlayerFacts {
@@ -163,6 +170,7 @@ impl PlayerFacts {
     pub fn of(player: character::Model) -> Self {
         Self {
             id: player.id.0,
+            fallen: Fallen::of_character(&player),
             slug: player.slug,
             name: player.name,
             race: player.race,

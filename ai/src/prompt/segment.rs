@@ -449,6 +449,11 @@ pub fn situation(cast: &Cast) -> String {
         line(whose, resources);
     }
     line("the player's passive skills", &cast.player.skills);
+    for (name, fallen) in [(&cast.entity.name, cast.entity.fallen), (&cast.player.name, cast.player.fallen)] {
+        if let Some(fallen) = fallen {
+            let _ = writeln!(lines, "{} is {}.", on_one_line(name), fallen.as_str());
+        }
+    }
     if lines.is_empty() {
         return String::new();
     }

@@ -13,8 +13,9 @@ use base::{
 };
 use db::tenancy::TenantTx;
 use edge::{caller::Caller, http::validate};
-use world::significance::report::{
-    self, ActionReport, ReactingEntity, Resolved, Triggered, TriggeredReaction, resolve_for,
+use world::{
+    fallen,
+    significance::report::{self, ActionReport, ReactingEntity, Resolved, Triggered, TriggeredReaction, resolve_for},
 };
 
 /// The most owners that answer one prayer.
@@ -38,7 +39,7 @@ pub struct Prayer {
 /// it counts as the action `pray`. Four statements, and one for each owner that answers.
 ///
 /// # Errors
-/// `not_found` for the campaign, `validation_failed` for the player, `quota_exceeded` if the campaign may have no more reactions
+/// `not_found` for the campaign, `validation_failed` for the player, `dead`, `unconscious`, `quota_exceeded` if the campaign may have no more reactions
 /// within a week.
 pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Prayer) -> Result<Triggered> {
     let report = ActionReport {
@@ -48,7 +49,10 @@ pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Pray
         location: None,
         text: None,
     };
-    let Resolved { mut action, .. } = resolve_for(tx, caller, campaign, &report).await?;
+    let Resolved { mut action, is_fallen, .. } = resolve_for(tx, caller, campaign, &report).await?;
+    if is_fallen {
+        fallen::check_fallen(tx, action.player_id).await?;
+    }
     let rows = sqlx::query(
         "SELECT c.entity_id, c.slug FROM concerned_by($1, $2, $3) c WHERE c.entity_kind = 'owner' ORDER BY c.entity_id",
     )

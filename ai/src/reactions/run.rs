@@ -265,7 +265,9 @@ fn then(claimed: &Claimed, error: &Error) -> Then {
         Code::TurnInProgress | Code::IdempotencyInFlight => Then::Postpone(Duration::from_millis(500)),
         Code::RateLimited | Code::Unavailable => Then::Postpone(Duration::from_secs(2)),
         Code::QuotaExceeded | Code::FeatureDisabled => Then::Postpone(Duration::from_secs(60)),
-        Code::NotFound | Code::Gone | Code::ValidationFailed | Code::Conflict => Then::Cancel,
+        Code::NotFound | Code::Gone | Code::ValidationFailed | Code::Conflict | Code::Dead | Code::Unconscious => {
+            Then::Cancel
+        }
         // Another attempt would be as large.
         Code::PromptTooLarge => Then::Dead,
         _ if claimed.tries >= TRIES_MAX => Then::Dead,

@@ -153,21 +153,28 @@ CREATE INDEX reply_undo ON reply (ended_at) WHERE state IN ('expired', 'withheld
 CREATE INDEX reply_in_campaign ON reply (tenant_id, campaign_id, id) WHERE state = 'pending';
 CREATE INDEX reply_waiting ON reply (tenant_id, player_id, id) WHERE state = 'pending';
 
+-- Whether an NPC notices what happens around it. The dead do if their campaign lets them speak.
+CREATE FUNCTION notices(stats jsonb, conditions jsonb, dead_speak boolean) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE npc_fallen(stats, conditions) WHEN 'dead' THEN dead_speak WHEN 'unconscious' THEN false ELSE true END
+$$;
+
 -- Who is concerned by what a character does: targets, NPCs at the same location, and the owners of what the action touches: its location, and
 -- location, race, profession and faction of the character and the targets. Each once, with the first of these reasons. At most `rows_max`,
 -- targets first.
 --
 -- `a` is an action as `report_action` takes it. `spellings` are locations with letters outside of ASCII that mean the same location:
 -- `npc.location_key` has only the keys of locations in ASCII.
+-- The dead and the unconscious notice nothing.
 CREATE FUNCTION concerned_by(its_tenant uuid, a jsonb, rows_max int)
 RETURNS TABLE (entity_kind text, entity_id uuid, slug text, name text, threshold int, immediate int, reason text) LANGUAGE sql STABLE AS $$
     WITH said AS MATERIALIZED (
-        SELECT (a ->> 'campaign_id')::uuid AS campaign, a ->> 'location_key' AS place,
+        SELECT (a ->> 'campaign_id')::uuid AS campaign, a ->> 'location_key' AS place, coalesce((a ->> 'dead_speak')::boolean, false) AS dead_speak,
             ARRAY(SELECT jsonb_array_elements_text(a -> 'target_ids'))::uuid[] AS targets,
             ARRAY(SELECT jsonb_array_elements_text(a -> 'spellings')) AS spellings),
     all_of_them AS (
         SELECT 1 AS nth, 'npc' AS entity_kind, n.id, n.slug, n.name, n.reaction_threshold, n.immediate_threshold, 'target' AS reason
         FROM said s JOIN npc n ON n.tenant_id = its_tenant AND n.campaign_id = s.campaign AND n.id = ANY (s.targets)
+            AND notices(n.stats, n.conditions, s.dead_speak)
         UNION ALL
         SELECT 1, 'owner', o.id, o.slug, o.name, o.reaction_threshold, o.immediate_threshold, 'target'
         FROM said s JOIN owner o ON o.tenant_id = its_tenant AND o.campaign_id = s.campaign AND o.id = ANY (s.targets)
@@ -180,12 +187,13 @@ RETURNS TABLE (entity_kind text, entity_id uuid, slug text, name text, threshold
         SELECT 3, 'npc', n.id, n.slug, n.name, n.reaction_threshold, n.immediate_threshold, 'location'
         FROM said s CROSS JOIN LATERAL (
             SELECT * FROM npc n WHERE n.tenant_id = its_tenant AND n.campaign_id = s.campaign AND n.location_key = s.place
+              AND notices(n.stats, n.conditions, s.dead_speak)
             ORDER BY n.id LIMIT rows_max) n
         UNION ALL
         SELECT 3, 'npc', n.id, n.slug, n.name, n.reaction_threshold, n.immediate_threshold, 'location'
         FROM said s CROSS JOIN LATERAL (
             SELECT * FROM npc n WHERE n.tenant_id = its_tenant AND n.campaign_id = s.campaign AND n.location_key IS NULL
-              AND n.location = ANY (s.spellings) ORDER BY n.id LIMIT rows_max) n),
+              AND n.location = ANY (s.spellings) AND notices(n.stats, n.conditions, s.dead_speak) ORDER BY n.id LIMIT rows_max) n),
     each_once AS (SELECT DISTINCT ON (e.id) e.* FROM all_of_them e ORDER BY e.id, e.nth)
     SELECT e.entity_kind, e.id, e.slug, e.name, e.reaction_threshold, e.immediate_threshold, e.reason FROM each_once e ORDER BY e.nth, e.id LIMIT rows_max
 $$;
@@ -197,7 +205,7 @@ $$;
 --
 -- Here and in `report_action` plans are made once per connection. Making them anew for each action took most of its time.
 CREATE FUNCTION resolve_action(its_tenant uuid, campaign_id uuid, campaign_slug text, player_id uuid, player_slug text, names text[], ids uuid[])
-RETURNS TABLE (campaign uuid, settings jsonb, player uuid, location text, targets jsonb, subjects jsonb, without_key text[])
+RETURNS TABLE (campaign uuid, settings jsonb, player uuid, location text, is_fallen boolean, targets jsonb, subjects jsonb, without_key text[])
 LANGUAGE plpgsql STABLE SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_variable
 DECLARE
@@ -208,8 +216,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    SELECT p.id, p.location, jsonb_build_array(jsonb_build_object('race', p.race, 'profession', p.profession, 'faction', p.faction))
-    INTO player, location, subjects FROM character p
+    SELECT p.id, p.location, character_fallen(p.hp, p.max_hp, p.death_saves, p.conditions) IS NOT NULL,
+        jsonb_build_array(jsonb_build_object('race', p.race, 'profession', p.profession, 'faction', p.faction))
+    INTO player, location, is_fallen, subjects FROM character p
     WHERE p.tenant_id = its_tenant AND p.campaign_id = campaign AND (p.id = player_id OR p.slug = player_slug);
     targets := '[]';
     IF cardinality(names) > 0 THEN

@@ -292,6 +292,34 @@ BEGIN
         USING free, row_template;
 END $$;
 
+-- Whether one of the conditions is `unconscious`, and whether one is exhaustion that kills.
+CREATE FUNCTION is_unconscious(conditions jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT conditions @? '$[*].name ? (@ like_regex "^\\s*unconscious\\s*$" flag "i")'
+$$;
+CREATE FUNCTION is_exhausted(conditions jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT conditions @? '$[*] ? (@.name like_regex "^\\s*exhaustion\\s*$" flag "i" && @.level >= 6)'
+$$;
+
+-- How an NPC is that neither talks nor acts: `dead`, `unconscious`, or null if it is awake. A member of `stats` that is absent has its default,
+-- which is alive.
+CREATE FUNCTION npc_fallen(stats jsonb, conditions jsonb) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN stats @? '$.max_hp ? (@ <= 0)' THEN CASE WHEN is_unconscious(conditions) THEN 'unconscious' END
+        WHEN is_exhausted(conditions) THEN 'dead'
+        WHEN is_unconscious(conditions) THEN 'unconscious'
+        WHEN stats @? '$.hp ? (@ <= 0)' THEN 'dead'
+    END
+$$;
+
+-- The same of a character.
+CREATE FUNCTION character_fallen(hp int, max_hp int, death_saves jsonb, conditions jsonb) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+    SELECT CASE
+        WHEN max_hp <= 0 THEN CASE WHEN is_unconscious(conditions) THEN 'unconscious' END
+        WHEN death_saves @? '$.failures ? (@ >= 3)' OR is_exhausted(conditions) THEN 'dead'
+        WHEN hp <= 0 OR is_unconscious(conditions) THEN 'unconscious'
+    END
+$$;
+
 -- The influence that a row of `owner` stands for at a moment: it grows by the hour, up to its maximum.
 CREATE FUNCTION influence_of(its_owner jsonb, moment timestamptz) RETURNS double precision LANGUAGE sql STABLE AS $$
     SELECT greatest(0, least((its_owner ->> 'influence_max')::double precision, (its_owner ->> 'influence_current')::double precision
@@ -321,6 +349,10 @@ CREATE TRIGGER c_heads AFTER INSERT OR DELETE OR UPDATE ON character FOR EACH RO
     'player', 'id', 'slug,name,race,profession',
     'place', 'id', 'location,features',
     'pack', 'id', 'inventory');
+CREATE TRIGGER c_fallen AFTER UPDATE OF hp, max_hp, death_saves, conditions ON character FOR EACH ROW
+    WHEN (character_fallen(OLD.hp, OLD.max_hp, OLD.death_saves, OLD.conditions)
+        IS DISTINCT FROM character_fallen(NEW.hp, NEW.max_hp, NEW.death_saves, NEW.conditions))
+    EXECUTE FUNCTION bump_heads('player', 'id', '*');
 CREATE TRIGGER d_slug AFTER INSERT OR DELETE OR UPDATE OF slug ON character FOR EACH ROW
     EXECUTE FUNCTION keep_actor_slug();
 CREATE TRIGGER f_behaviors AFTER DELETE ON character FOR EACH ROW
@@ -330,6 +362,9 @@ CREATE TRIGGER c_heads AFTER INSERT OR DELETE OR UPDATE ON npc FOR EACH ROW
     'entity', 'id', 'slug,name,description,personality_prompt,race,profession,location,faction,owner_ids,available_tools,model,instructions,post_history_instructions,authors_note,example_dialogue,scenario,greetings,behaviors',
     'mood', 'id', 'disposition,stats',
     'pack', 'id', 'inventory');
+CREATE TRIGGER c_fallen AFTER UPDATE OF conditions ON npc FOR EACH ROW
+    WHEN (is_unconscious(OLD.conditions) <> is_unconscious(NEW.conditions) OR is_exhausted(OLD.conditions) <> is_exhausted(NEW.conditions))
+    EXECUTE FUNCTION bump_heads('mood', 'id', '*');
 CREATE TRIGGER c_here AFTER INSERT OR DELETE OR UPDATE ON npc FOR EACH ROW
     EXECUTE FUNCTION bump_creatures();
 CREATE TRIGGER d_slug AFTER INSERT OR DELETE OR UPDATE OF slug ON npc FOR EACH ROW

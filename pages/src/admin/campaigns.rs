@@ -36,7 +36,7 @@ use world::{
 /// The names of all settings, as `world::campaigns::settings` knows them.
 const SETTINGS: &str = "Known settings: models (the model profile for each task), clean_answers (what is removed from the texts of \
     models: markup, player_lines, role_prefixes, unfinished_sentences), planner_commands, prompt_budgets, prompt_templates (which sections a prompt has, for npc, owner and gm), \
-    memories_about_others, gm_encounters, tool_prices. For reactions: significance_scores (what a type of action counts \
+    memories_about_others, gm_encounters, dead_speak (whether the dead talk and act), tool_prices. For reactions: significance_scores (what a type of action counts \
     for), \
     reaction_cooldown_seconds, reactions_per_day_max, reactions_at_once_max, reply_expiry_seconds (how long a reply waits for its \
     player), withheld_reverts (whether a reply that nobody heard is undone), report_actions (what counts without a report of a frontend).";

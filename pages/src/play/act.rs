@@ -99,7 +99,7 @@ async fn post_words(
         return planned(app, visitor, request, link, text).await;
     }
     let seat = Seat::take(app, visitor, link).await?;
-    let name = seat.character().await?.name;
+    let name = seat.actor().await?.name;
     if words.to.is_empty() {
         let message =
             NewMessage { player_id: Some(seat.player), ..NewMessage::chat(Author::Player, &name, text.to_owned()) };

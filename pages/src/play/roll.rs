@@ -79,7 +79,7 @@ pub async fn roll(
 pub async fn rolled(app: &Ai, visitor: &Visitor, link: &str, formula: &str, flavor: &str) -> Result<()> {
     let rolls = [RollInput { formula: formula.trim().to_owned(), flavor: None }];
     let seat = Seat::take(app, visitor, link).await?;
-    let who = seat.character().await?;
+    let who = seat.actor().await?;
     let own = variables::of_character(&who);
     let (caller, campaign) = seat.leave();
     tenancy::write(&app.pool, caller.actor(), async |tx| {
@@ -167,7 +167,7 @@ async fn attacked(app: &Ai, visitor: &Visitor, link: &str, damages: bool, name: 
 /// Rolls a check or a save with all that the rules know of the character: conditions, effects, training.
 async fn checked(app: &Ai, visitor: &Visitor, link: &str, kind: &str, name: &str) -> Result<()> {
     let seat = Seat::take(app, visitor, link).await?;
-    let who = seat.character().await?;
+    let who = seat.actor().await?;
     let (creature, _) = seat.creature(&who).await?;
     let (caller, campaign) = seat.leave();
     tenancy::write(&app.pool, caller.actor(), async |tx| {

@@ -29,7 +29,7 @@ use rules::sheet::Creature;
 use world::{
     campaigns::Campaigns,
     encounters::stand::Stand,
-    journal,
+    fallen, journal,
     messages::service::{VisibleMessage, Which, visible_messages},
     playing::Reader,
     rules::sheet,
@@ -83,6 +83,16 @@ impl Seat {
     /// `not_found` if it is gone.
     pub async fn character(&self) -> Result<character::Model> {
         table::character(&self.tx, self.player).await
+    }
+
+    /// The player's character, if it can talk and act.
+    ///
+    /// # Errors
+    /// `not_found` if it is gone; `dead`, `unconscious`.
+    pub async fn actor(&self) -> Result<character::Model> {
+        let who = self.character().await?;
+        fallen::check(&self.tx, &who).await?;
+        Ok(who)
     }
 
     /// The player's character as the rules see it now, and whether that is in a fight: a fight changes the character only when it

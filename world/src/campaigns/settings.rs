@@ -14,7 +14,7 @@ use crate::{
     campaigns::{prompt_section::Section, prompt_template::PromptTemplates},
     memory::subject::ABOUT_OTHERS,
     owners::influence::TOOL_PRICES,
-    significance::scores::{self, ReportActions},
+    significance::scores::{self, DEAD_SPEAK, ReportActions},
     tools,
 };
 use base::{
@@ -24,7 +24,7 @@ use base::{
 use edge::http::{read, validate};
 use edge::tenants::{commands, tasks::TaskModels};
 
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "models",
     PROMPT_TEMPLATES,
     CLEAN_ANSWERS,
@@ -32,6 +32,7 @@ const NAMES: [&str; 15] = [
     "prompt_budgets",
     ABOUT_OTHERS,
     "gm_encounters",
+    DEAD_SPEAK,
     "significance_scores",
     "reaction_cooldown_seconds",
     "reactions_per_day_max",
@@ -66,6 +67,9 @@ pub struct CampaignSettings {
     /// Whether the game master's AI gets the tools that begin fights while there is none.
     #[schema(default = false)]
     pub gm_encounters: Option<bool>,
+    /// Whether the dead talk and act as the living do. The prompt says that they are dead.
+    #[schema(default = false)]
+    pub dead_speak: Option<bool>,
     /// The score of each type of action, 0 to 1000, by the name of the type. By default `look` 0, `move` 1, `say` 2, `use_item` 3, `give` 4,
     /// `talk` 5, `use_skill` 5, `steal` 7, `cast_spell` 7, `pray` 8 and `attack` 10. Other names define further types.
     pub significance_scores: Option<BTreeMap<String, Option<f64>>>,

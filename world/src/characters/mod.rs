@@ -273,10 +273,18 @@ impl Resource for Characters {
         actors::may_be_forgotten(tx, character.campaign_id.0, character.id.0).await
     }
 
-    /// A computed armor class follows changes of the armor; one that somebody set stays.
+    /// A computed armor class follows changes of the armor; one that somebody set stays. Death saves are about the hit points that were: with
+    /// others they begin anew.
     fn derived(before: &Value, changes: &Value) -> &'static [&'static str] {
         let follows = before["armor_class"] == armor_class_worn(before) && changes.get("armor_class").is_none();
-        if follows { &["armor_class"] } else { &[] }
+        let has_other = |hp: &Value| *hp != before["hp"] || hp.as_i64().is_some_and(|hp| hp > 0);
+        let begins = changes.get("hp").is_some_and(has_other) && changes.get("death_saves").is_none();
+        match (follows, begins) {
+            (true, true) => &["armor_class", "death_saves"],
+            (true, false) => &["armor_class"],
+            (false, true) => &["death_saves"],
+            (false, false) => &[],
+        }
     }
 
     fn watched(character: &character::Model) -> Option<String> {

@@ -149,7 +149,7 @@ pub(crate) fn resource(r: shapes::Resource) -> Resource {
     Resource { name: r.name, max: r.max, remaining: r.remaining }
 }
 
-fn condition(c: shapes::Condition) -> Condition {
+pub(crate) fn condition(c: shapes::Condition) -> Condition {
     Condition {
         name: c.name,
         source: c.source,

@@ -230,6 +230,8 @@ pub struct Action {
     /// The ids of entities for whom the action does not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<Uuid>,
+    /// Whether the campaign lets the dead speak, who then notice things too.
+    dead_speak: bool,
     #[serde(flatten)]
     pub rules: ReactionRules,
 }
@@ -316,6 +318,8 @@ impl Source {
 pub struct Resolved {
     pub settings: Significance,
     pub action: Action,
+    /// Whether the character is dead or unconscious.
+    pub is_fallen: bool,
     /// The character's own location, as a slug.
     stands_at: Option<String>,
 }
@@ -436,9 +440,10 @@ async fn resolve(tx: &TenantTx, campaign: &str, report: &ActionReport, source: S
         concerned_max: CONCERNED_MAX,
         kept_max: KEPT_MAX,
         except: Vec::new(),
+        dead_speak: settings.dead_speak(),
         rules: ReactionRules::of(&settings, None),
     };
-    Ok(Resolved { settings, action, stands_at })
+    Ok(Resolved { settings, action, is_fallen: row.read::<Option<bool>>("is_fallen")?.unwrap_or_default(), stands_at })
 }
 
 fn unknown_type(settings: &Significance) -> Error {

@@ -29,6 +29,9 @@ pub const SCORE_MAX: f64 = 1000.0;
 /// The most types of actions that a campaign may define.
 pub const TYPES_MAX: usize = 200;
 
+/// The setting that lets the dead talk and act.
+pub const DEAD_SPEAK: &str = "dead_speak";
+
 const COOLDOWN_SECONDS: u32 = 60;
 const EXPIRY_SECONDS: u32 = 86_400;
 const PER_DAY: u32 = 1000;
@@ -43,6 +46,7 @@ pub struct Significance {
     reply_expiry_seconds: Option<u32>,
     withheld_reverts: Option<bool>,
     report_actions: Option<ReportActions>,
+    dead_speak: Option<bool>,
 }
 
 /// What the server reports as actions by itself.
@@ -91,6 +95,7 @@ impl Significance {
             reply_expiry_seconds: read(member("reply_expiry_seconds")),
             withheld_reverts: read(member("withheld_reverts")),
             report_actions: read(member("report_actions")),
+            dead_speak: read(member(DEAD_SPEAK)),
         }
     }
 
@@ -121,6 +126,12 @@ impl Significance {
     #[must_use]
     pub fn per_day(&self) -> u32 {
         self.reactions_per_day_max.unwrap_or(PER_DAY)
+    }
+
+    /// Whether the dead talk and act.
+    #[must_use]
+    pub fn dead_speak(&self) -> bool {
+        self.dead_speak.unwrap_or_default()
     }
 
     /// How long a reply waits for its player.

@@ -7,6 +7,7 @@ use crate::{
     prompt::{
         assemble::{Assembled, assemble, cached},
         base_prompt::BasePrompt,
+        cast::Cast,
         key::task_of,
         names::PromptRequest,
         reminder::{Reminder, reminders},
@@ -33,6 +34,7 @@ use db::tenancy::Origin;
 use edge::{caller::Caller, http::answered};
 use entity::kind::EntityKind;
 use world::{
+    fallen::{Fallen, NEITHER},
     npcs,
     owners::{Influence, influence},
 };
@@ -82,9 +84,10 @@ impl<'a> Opener<'a> {
             EntityKind::Npc => None,
         };
         let turn = self.turn(start, Assembled { base, hit: true }, (has, mechanics)).await?;
-        // The cached locations may be outdated. If the two seem to be apart, read them again.
+        // The cached locations may be outdated, or somebody may be alive again. If the two seem to be apart or dead, read them again.
         let stamps = Stamps { heads: turn.base.head_keys(), sum: turn.base.head_versions().iter().sum() };
         let opens = is_here(caller, &turn.base).is_ok()
+            && may_talk(self.job, &turn.base).is_ok()
             && store::open_cached(&app.pool, &turn.talk.actor(), &turn.row(), stamps).await?;
         if !opens {
             return Ok(None);
@@ -118,6 +121,7 @@ impl<'a> Opener<'a> {
             Opened::Replay(reply) => return Ok(Opening::Replay(reply)),
             Opened::Runs(id) => turn.talk.id = id,
         }
+        may_talk(self.job, &turn.base)?;
         tx.commit().await?;
         Ok(match start.place {
             Place::Queue => Opening::Waits(turn.talk.id),
@@ -191,6 +195,24 @@ fn is_here(caller: &Caller, base: &BasePrompt) -> Result<()> {
         entity.name, player.name
     );
     Err(Error::new(Code::Forbidden, message))
+}
+
+/// Checks that the dead and the unconscious stay silent, unless the campaign lets the dead speak. A game master cannot talk to them either.
+///
+/// # Errors
+/// `dead`, `unconscious`.
+fn may_talk(job: &Job, base: &BasePrompt) -> Result<()> {
+    let Cast { entity, player, settings, .. } = &*base.cast;
+    let silent = |fallen: Option<Fallen>| fallen.filter(|fallen| !fallen.may_speak(settings));
+    if let Some(fallen) = silent(entity.fallen) {
+        return Err(fallen.refusal(&entity.name, "does not answer"));
+    }
+    // What the character said and did before it fell may still be reacted to and answered in another way.
+    let talks = job.reaction.is_none() && matches!(job.way, Way::Answer | Way::Greeting(_));
+    match silent(player.fallen).filter(|_| talks) {
+        Some(fallen) => Err(fallen.refusal(&player.name, NEITHER)),
+        None => Ok(()),
+    }
 }
 
 /// Checks that an entity can begin a conversation with this greeting.

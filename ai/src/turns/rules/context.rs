@@ -29,6 +29,7 @@ use edge::http::resource::col;
 use llm::ReplyMode;
 use world::{
     encounters::stand::{FIGHT_OF_CHARACTER, Stand},
+    fallen::Fallen,
     npcs,
 };
 
@@ -96,6 +97,8 @@ pub struct Acting {
     pub stand: Option<Stand>,
     /// The model profiles that the campaign chose, by task.
     pub models: Option<Value>,
+    /// Whether the character is dead or unconscious outside of a fight.
+    pub is_fallen: bool,
 }
 
 /// A character and their fight.
@@ -145,7 +148,8 @@ pub async fn acting(tx: &TenantTx, campaign: Uuid, player: Uuid, action: &str) -
         }
     }
     fence::put(&mut situation, "player_action", &[("player", &actor.slug), ("name", &actor.name)], action);
-    Ok(Acting { situation, stand, name: std::mem::take(&mut actor.name), models })
+    let is_fallen = stand.is_none() && Fallen::of_character(&actor).is_some();
+    Ok(Acting { situation, stand, name: std::mem::take(&mut actor.name), models, is_fallen })
 }
 
 /// The acting character.

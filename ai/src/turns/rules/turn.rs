@@ -36,7 +36,7 @@ use edge::{
     models::Choice,
     tenants::tasks::{Task, slug_in},
 };
-use world::scenes;
+use world::{fallen, scenes};
 
 /// An action that the rules are about to decide.
 pub(super) struct Opener<'a> {
@@ -75,6 +75,9 @@ impl<'a> Open for Opener<'a> {
         match store::open(&tx, &turn.row()).await? {
             Opened::Replay(reply) => return Ok(Opening::Replay(reply)),
             Opened::Runs(id) => turn.talk.id = id,
+        }
+        if turn.acting.is_fallen {
+            fallen::check_fallen(&tx, player).await?;
         }
         tx.commit().await?;
         Ok(Opening::Runs(Box::new(turn)))

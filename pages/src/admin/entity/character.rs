@@ -10,7 +10,7 @@ use crate::{
 use base::error::Result;
 use db::tenancy::TenantTx;
 use edge::caller::Scope;
-use world::{around, characters::Characters};
+use world::{around, characters::Characters, fallen::Fallen};
 
 impl Shown for Characters {
     async fn parts(at: &InCampaign, tx: &TenantTx, row: &character::Model) -> Result<Parts> {
@@ -38,7 +38,11 @@ impl Shown for Characters {
         Ok(Parts {
             who: line(&[Some(&row.race), Some(&row.profession)]),
             location: location_link(at, row.location.as_deref()),
-            tags: row.ai_lock.then(|| "locked".to_owned()).into_iter().collect(),
+            tags: Fallen::of_character(row)
+                .map(|fallen| fallen.as_str().to_owned())
+                .into_iter()
+                .chain(row.ai_lock.then(|| "locked".to_owned()))
+                .collect(),
             facts: facts(&[("Player", row.player_name.clone()), ("Faction", row.faction.clone())]),
             sheet: Some(Sheet::of_character(row)),
             people: vec![Company::new("Watched by", watchers)],

@@ -10,7 +10,7 @@ use crate::{admin::InCampaign, sheet::Sheet};
 use ai::prompt::scope;
 use base::error::Result;
 use db::tenancy::TenantTx;
-use world::{around, npcs::Npcs, overview::Resident};
+use world::{around, fallen::Fallen, npcs::Npcs, overview::Resident};
 
 impl Shown for Npcs {
     async fn parts(at: &InCampaign, tx: &TenantTx, row: &npc::Model) -> Result<Parts> {
@@ -25,7 +25,10 @@ impl Shown for Npcs {
         Ok(Parts {
             who: line(&[row.race.as_deref(), row.profession.as_deref()]),
             location: location_link(at, row.location.as_deref()),
-            tags: std::iter::once(mood).chain(row.ai_lock.then(|| "locked".to_owned())).collect(),
+            tags: std::iter::once(mood)
+                .chain(Fallen::of_npc(row).map(|fallen| fallen.as_str().to_owned()))
+                .chain(row.ai_lock.then(|| "locked".to_owned()))
+                .collect(),
             description: Some(row.description.clone()),
             texts: texts(&[
                 ("Personality", &row.personality_prompt),
