@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
+use ai::prompt::pieces::Pieces;
 use base::tokens;
+use proptest::prelude::*;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
@@ -356,4 +358,29 @@ async fn a_fallback_that_cannot_hold_the_prompt_is_not_asked() {
     let record = world.get(&format!("/turns/{}", turn.id())).await.expect(200).body;
     assert_eq!(record["trace"]["llm_calls"][0]["profile"], "last", "{record}");
     assert_fits(&server.model.requests().pop().unwrap(), 3000);
+}
+
+proptest! {
+    /// What is left of a text is the text without its first pieces, however often it is made shorter.
+    #[test]
+    fn a_text_loses_whole_pieces_in_order(
+        lines in proptest::collection::vec("[a-zé ]{0,40}", 1..12), excesses in proptest::collection::vec(1u32..80, 1..4), last_first: bool,
+    ) {
+        let fenced = |lines: &[String]| format!("<box>\n{}</box>\n", lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+        let whole = fenced(&lines);
+        let (mut pieces, mut text) = (Pieces::of_lines(&whole, ("line", "lines"), last_first), whole);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for excess in excesses {
+            let has = tokens::count(&text);
+            let Some(less) = runtime.block_on(pieces.lessen(&text, has, excess, 4096)).unwrap() else {
+                prop_assert_eq!(&text, "");
+                break;
+            };
+            prop_assert!(less.text.is_empty() || less.tokens + excess <= has, "{} of {has} without {excess}", less.tokens);
+            let kept = less.text.lines().count().saturating_sub(2);
+            let rest = if last_first { &lines[..kept] } else { &lines[lines.len() - kept..] };
+            prop_assert!(less.text.is_empty() || *less.text == *fenced(rest), "{:?}", less.text);
+            (text, pieces) = (less.text.to_string(), less.pieces);
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What may be left out of a text if its prompt does not fit into the model's context: lore entries, memories, lines.
 
-use std::{ops::Range, sync::Arc};
+use std::{collections::HashSet, ops::Range, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -35,10 +35,14 @@ pub struct Lessened {
     /// What was left out, in words.
     pub cut: String,
     pub pieces: Pieces,
-    /// The places in the former text that were left out, in order.
-    gone: Vec<Range<usize>>,
-    lore: Vec<Uuid>,
+    /// The places in the former text that were left out.
+    gone: Gone,
+    lore: HashSet<Uuid>,
 }
+
+/// Places of a text that are left out, in order, each with the number of bytes that are left out before it.
+#[derive(Default)]
+struct Gone(Vec<(usize, Range<usize>)>);
 
 impl Pieces {
     /// Lore entries with their priorities: the lowest priority goes first, then the oldest entry.
@@ -49,7 +53,7 @@ impl Pieces {
         Self { pieces, frame, what: ("entry", "entries") }
     }
 
-    /// The lines of a fenced text, which is all between its first and its last line. `lines_last_first` says in which order they go.
+    /// The lines of a fenced text: all between its first and its last line. With `last_first` the last line goes first, otherwise the first.
     #[must_use]
     pub fn of_lines(text: &str, what: (&'static str, &'static str), last_first: bool) -> Self {
         let mut at = 0;
@@ -58,9 +62,8 @@ impl Pieces {
             at = place.end;
             Piece { place, tokens: tokens::count_line(line), lore: None }
         });
-        let mut pieces: Vec<Piece> = lines.collect();
+        let mut pieces: Vec<Piece> = lines.skip(1).collect();
         pieces.pop();
-        let mut pieces: Vec<Piece> = pieces.into_iter().skip(1).collect();
         if last_first {
             pieces.reverse();
         }
@@ -99,7 +102,7 @@ impl Pieces {
                 out += 1;
             }
             let gone = self.gone(out);
-            let left: Arc<str> = without(text, &gone).into();
+            let left: Arc<str> = gone.left_of(text).into();
             let tokens = tokens::count_apart(left.clone()).await?;
             if tokens > most && out < self.pieces.len() {
                 // The pieces have fewer tokens than was thought.
@@ -120,22 +123,54 @@ impl Pieces {
         Ok(None)
     }
 
-    /// The places of the first pieces, in the order of the text.
-    fn gone(&self, out: usize) -> Vec<Range<usize>> {
+    /// The places of the first pieces.
+    fn gone(&self, out: usize) -> Gone {
         if out == self.pieces.len() {
-            return vec![self.frame.clone()];
+            return Gone::of(vec![self.frame.clone()]);
         }
-        let mut gone: Vec<_> = self.pieces.iter().take(out).map(|piece| piece.place.clone()).collect();
-        gone.sort_by_key(|place| place.start);
-        gone
+        Gone::of(self.pieces.iter().take(out).map(|piece| piece.place.clone()).collect())
     }
 
     /// The other pieces, where they stand once those are gone.
-    fn rest(&self, out: usize, gone: &[Range<usize>]) -> Self {
-        let moved = |place: &Range<usize>| moved(place.start, gone)..moved(place.end, gone);
+    fn rest(&self, out: usize, gone: &Gone) -> Self {
         let rest = self.pieces.iter().skip(out);
-        let pieces = rest.map(|piece| Piece { place: moved(&piece.place), ..piece.clone() }).collect();
-        Self { pieces, frame: moved(&self.frame), what: self.what }
+        let pieces = rest.map(|piece| Piece { place: gone.moved(&piece.place), ..piece.clone() }).collect();
+        Self { pieces, frame: gone.moved(&self.frame), what: self.what }
+    }
+}
+
+impl Gone {
+    fn of(mut places: Vec<Range<usize>>) -> Self {
+        places.sort_by_key(|place| place.start);
+        let mut before = 0;
+        let gone = places.into_iter().map(|place| {
+            let entry = (before, place.clone());
+            before += place.len();
+            entry
+        });
+        Self(gone.collect())
+    }
+
+    fn left_of(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut from = 0;
+        for (_, place) in &self.0 {
+            out.push_str(text.get(from..place.start).unwrap_or_default());
+            from = place.end;
+        }
+        out.push_str(text.get(from..).unwrap_or_default());
+        out
+    }
+
+    /// Where something stands once these places are gone.
+    fn moved(&self, place: &Range<usize>) -> Range<usize> {
+        self.at(place.start)..self.at(place.end)
+    }
+
+    fn at(&self, at: usize) -> usize {
+        let before = self.0.partition_point(|(_, place)| place.start < at);
+        let last = before.checked_sub(1).and_then(|last| self.0.get(last));
+        at - last.map_or(0, |(before, place)| before + place.end.min(at) - place.start)
     }
 }
 
@@ -143,7 +178,7 @@ impl Lessened {
     /// Where something stands now that stood outside of what was left out.
     #[must_use]
     pub fn moved(&self, place: &Range<usize>) -> Range<usize> {
-        moved(place.start, &self.gone)..moved(place.end, &self.gone)
+        self.gone.moved(place)
     }
 
     /// The decisions about lore, with those that this revises.
@@ -161,21 +196,4 @@ impl Lessened {
     pub fn cut_after(&self, before: &str) -> String {
         if before.is_empty() { self.cut.clone() } else { format!("{before}; {}", self.cut) }
     }
-}
-
-fn without(text: &str, gone: &[Range<usize>]) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut from = 0;
-    for place in gone {
-        out.push_str(text.get(from..place.start).unwrap_or_default());
-        from = place.end;
-    }
-    out.push_str(text.get(from..).unwrap_or_default());
-    out
-}
-
-/// Where a position is once these places are gone.
-fn moved(at: usize, gone: &[Range<usize>]) -> usize {
-    let before = gone.iter().take_while(|place| place.start < at);
-    at - before.map(|place| place.end.min(at) - place.start).sum::<usize>()
 }
