@@ -191,3 +191,21 @@ async fn a_hundred_take_part_and_more_join() {
     assert_eq!(super::commit(&world, &id, json!({})).await["committed"][0]["changes"]["hp"]["delta"], -8);
     world.post(&path, json!({ "id": "late", "hp": 5, "max_hp": 5 })).await.problem(409, "encounter_already_ended");
 }
+
+/// An initiative that is set during a round takes nobody's turn.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delayed_turn_leaves_the_others_theirs() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let who = |id: &str, initiative: i64| json!({ "id": id, "name": id, "hp": 9, "max_hp": 9, "initiative": initiative, "is_enemy": id != "a" });
+    let id = begin(&world, json!({ "participants": [who("a", 20), who("b", 15), who("c", 10)] })).await;
+    act(&world, &id, json!({ "action": "roll_initiative", "participant_id": "a", "amount": 5 })).await.expect(200);
+    let mut turns = Vec::new();
+    for _ in 0..5 {
+        act(&world, &id, json!({ "action": "advance_turn" })).await.expect(200);
+        let fight = world.get(&format!("/encounters/{id}")).await.expect(200).body;
+        turns.push(format!("{} {}", fight["round"], fight["current_participant_id"].as_str().unwrap()));
+    }
+    assert_eq!(turns, ["1 b", "1 c", "2 b", "2 c", "2 a"]);
+}

@@ -39,8 +39,8 @@ pub enum Event {
     Initiative { participant: String, initiative: i32 },
     /// A turn began. The participant has its action, bonus action, reaction and movement again.
     TurnStarted { participant: String, round: u32 },
-    /// A turn ended. The participant is no longer surprised.
-    TurnEnded { participant: String },
+    /// A turn ended, or was lost to surprise. The participant is no longer surprised.
+    TurnEnded { participant: String, round: u32 },
     /// Nobody is left who could have a turn.
     NobodyLeft,
     /// Part of a turn was used. `attacks_left` is the number of attacks left in the attack action.

@@ -29,8 +29,11 @@ impl Encounter {
                 self.current = None;
                 self.provoked.clear();
             }
-            Event::TurnEnded { participant } => {
-                self.with(participant, |p| p.surprised = false);
+            Event::TurnEnded { participant, round } => {
+                self.with(participant, |p| {
+                    p.surprised = false;
+                    p.acted_in = p.acted_in.max((*round).min(ROUNDS_MAX));
+                });
                 self.count_down(Moment::End, participant);
             }
             Event::Spent { participant, cost, attacks_left, cast } => {
@@ -92,7 +95,12 @@ impl Encounter {
         self.current = Some(at);
         self.round = round.clamp(1, ROUNDS_MAX);
         self.provoked.clear();
-        self.with(id, |p| p.economy = super::Economy::default());
+        let round = self.round;
+        self.with(id, |p| {
+            p.economy = super::Economy::default();
+            p.acted_in = round;
+        });
+        self.began_at = self.current().map(|p| p.initiative);
     }
 
     /// Takes a round off everything whose rounds count down at this moment of somebody's turn.

@@ -24,14 +24,20 @@ impl Encounter {
         self.order().into_iter().position(|at| Some(at) == self.current).map_or(0, |at| at + 1)
     }
 
-    /// The next participant after `at`, and the round; for `None` the first of this round.
-    pub(super) fn after(&self, order: &[usize], at: Option<usize>, round: u32) -> Option<(usize, u32)> {
-        let place = at.and_then(|at| order.iter().position(|o| *o == at));
-        let next = place.map_or(0, |p| p + 1);
-        match order.get(next) {
-            Some(at) => Some((*at, round)),
-            None => order.first().map(|at| (*at, round.saturating_add(1))),
-        }
+    /// Who has the next turn, and in which round: the first in order who has not had a turn in this round, or else the first of the next. The
+    /// dead have no turns; who comes back in time has it still.
+    pub(super) fn next_turn(&self, round: u32) -> Option<(&Participant, u32)> {
+        let living: Vec<&Participant> = self.turn_order().into_iter().filter(|p| p.life() != Life::Dead).collect();
+        let in_this_round = living.iter().find(|p| p.acted_in < round).map(|p| (*p, round));
+        in_this_round.or_else(|| living.first().map(|p| (*p, round.saturating_add(1))))
+    }
+
+    /// Whether a newcomer's place in the order comes before that of the turn that goes on. Then its first turn is in the next round.
+    pub(super) fn is_too_late(&self, newcomer: &Participant) -> bool {
+        self.current().is_some_and(|current| {
+            let began_at = self.began_at.unwrap_or(current.initiative);
+            (newcomer.initiative, newcomer.initiative_bonus) > (began_at, current.initiative_bonus)
+        })
     }
 
     /// Whether anybody can still have a turn.

@@ -66,6 +66,7 @@ impl Encounter {
             status: Status::Active,
             round: 1,
             current: None,
+            began_at: None,
             participants: Vec::with_capacity(setup.participants.len()),
             terrain: Arc::new(terrain),
             lighting: setup.lighting,
@@ -104,7 +105,10 @@ impl Encounter {
         if self.participants.len() >= limits::PARTICIPANTS_MAX {
             return Err(Refusal::too_many("participants", limits::PARTICIPANTS_MAX));
         }
-        let participant = Box::new(self.prepared(new, false, "", dice)?);
+        let mut participant = Box::new(self.prepared(new, false, "", dice)?);
+        if self.is_too_late(&participant) {
+            participant.acted_in = self.round;
+        }
         Ok(Decision { events: vec![Event::Joined { participant }], outcomes: Vec::new() })
     }
 
@@ -154,6 +158,7 @@ impl Encounter {
             is_enemy: new.is_enemy,
             initiative,
             initiative_bonus: bonus.unwrap_or_else(|| creature.modifier(Ability::Dexterity)),
+            acted_in: 0,
             surprised: new.surprised || surprised,
             hidden: new.hidden,
             position: new.position,

@@ -136,6 +136,10 @@ pub struct Participant {
     pub initiative: i32,
     /// Decides the order of participants with the same initiative.
     pub initiative_bonus: i32,
+    /// The last round in which it had its turn, lost it to surprise, or joined too late for it. 0 before the first. Nobody has two turns in a
+    /// round, and nobody loses one, whatever happens to initiatives.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub acted_in: u32,
     /// It cannot act before the end of its first turn.
     pub surprised: bool,
     /// Only the game master knows of it.
@@ -232,6 +236,9 @@ pub struct Encounter {
     pub(super) round: u32,
     /// The participant whose turn it is, as an index into `participants`.
     pub(super) current: Option<usize>,
+    /// The initiative with which that turn began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) began_at: Option<i32>,
     /// In the order of joining. Nobody is ever removed.
     pub(super) participants: Vec<Participant>,
     pub(super) terrain: Arc<Terrain>,

@@ -223,7 +223,9 @@ fn whose_turn_ends_and_how_many_there_can_be() {
     assert_eq!(code(&encounter, &end("b")), "not_your_turn");
     play(&mut encounter, &end("a"), &[]);
     assert_eq!(current(&encounter), "b");
-    encounter.apply(&Event::TurnStarted { participant: "b".to_owned(), round: 9_999 });
+    for id in ["a", "b"] {
+        encounter.apply(&Event::TurnStarted { participant: id.to_owned(), round: 9_999 });
+    }
     advance(&mut encounter);
     assert_eq!(encounter.round(), 10_000, "the last round");
     advance(&mut encounter);

@@ -213,7 +213,7 @@ prop_compose! {
         match kind {
             0 => Event::Initiative { participant: id, initiative: a },
             1 => Event::TurnStarted { participant: id, round: a.unsigned_abs() },
-            2 => Event::TurnEnded { participant: id },
+            2 => Event::TurnEnded { participant: id, round: 1 },
             3 => Event::Spent { participant: id, cost: Cost::Action, attacks_left: a, cast: None },
             4 => Event::Took { participant: id, stance: Stance::Dash },
             5 => Event::Moved { participant: id, to: Some(Position { x: a, y: b, z: a }), cost_ft: b },

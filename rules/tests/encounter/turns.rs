@@ -2,8 +2,8 @@
 
 use rules::{
     dice::Given,
-    encounter::{Action, ActionKind, Cost, Encounter, EndOutcome, Event, NewParticipant, Refusal, Setup},
-    sheet::{Creature, Resource, Weapon},
+    encounter::{Action, ActionKind, Cost, Encounter, EndOutcome, Event, NewParticipant, Participant, Refusal, Setup},
+    sheet::{Creature, Life, Resource, Weapon},
 };
 
 use crate::support::*;
@@ -395,4 +395,134 @@ fn what_players_know_of_is_said_and_changes_nothing_else() {
     assert!(!hidden(&encounter) && current(&encounter) == "a");
     play(&mut encounter, &on(ActionKind::Conceal, "b", |_| {}), &[]);
     assert!(hidden(&encounter));
+}
+
+/// The turns that follow, as `round participant`.
+fn turns(encounter: &mut Encounter, count: usize) -> Vec<String> {
+    let turn = |_| {
+        advance(encounter);
+        format!("{} {}", encounter.round(), encounter.current().map_or("nobody", |p| &p.id))
+    };
+    (0..count).map(turn).collect()
+}
+
+fn initiative(encounter: &mut Encounter, id: &str, amount: i32) {
+    let set =
+        action(ActionKind::RollInitiative, |a| (a.participant_id, a.amount) = (Some(id.to_owned()), Some(amount)));
+    play(encounter, &set, &[]);
+}
+
+fn three() -> Encounter {
+    begun(vec![someone("a", 20), enemy("b", 15), enemy("c", 10)])
+}
+
+/// Kills, in a way that can be taken back.
+fn kill(encounter: &mut Encounter, id: &str) {
+    let tire = |a: &mut Action| (a.condition, a.level) = (Some("exhaustion".to_owned()), Some(6));
+    play(encounter, &on(ActionKind::AddCondition, id, tire), &[]);
+}
+
+fn bring_back(encounter: &mut Encounter, id: &str) {
+    let rest = |a: &mut Action| a.condition = Some("exhaustion".to_owned());
+    play(encounter, &on(ActionKind::RemoveCondition, id, rest), &[]);
+}
+
+#[test]
+fn an_initiative_that_changes_takes_no_turn_and_gives_none() {
+    // Somebody puts off the next turn during its own.
+    let mut delays = three();
+    initiative(&mut delays, "a", 5);
+    assert_eq!(turns(&mut delays, 5), ["1 b", "1 c", "2 b", "2 c", "2 a"]);
+    // The last one comes to the top while another acts.
+    let mut rises = three();
+    initiative(&mut rises, "c", 30);
+    assert_eq!(turns(&mut rises, 4), ["1 c", "1 b", "2 c", "2 a"]);
+    let mut turned = three();
+    assert_eq!(turns(&mut turned, 1), ["1 b"]);
+    for (id, amount) in [("a", 1), ("b", 2), ("c", 3)] {
+        initiative(&mut turned, id, amount);
+    }
+    assert_eq!(turns(&mut turned, 5), ["1 c", "2 c", "2 b", "2 a", "3 c"]);
+    // Everybody rolls anew.
+    let mut anew = three();
+    play(&mut anew, &Action::new(ActionKind::RollInitiative), &[1, 20, 10]);
+    assert_eq!(turns(&mut anew, 5), ["1 b", "1 c", "2 b", "2 c", "2 a"]);
+}
+
+#[test]
+fn who_dies_comes_back_or_joins_has_one_turn_at_most() {
+    // Back before the round is over: its turn of this round is still to come.
+    let mut back = three();
+    kill(&mut back, "b");
+    assert_eq!(turns(&mut back, 1), ["1 c"]);
+    bring_back(&mut back, "b");
+    assert_eq!(turns(&mut back, 3), ["1 b", "2 a", "2 b"]);
+    // Who has had its turn has no second one.
+    let mut twice = three();
+    assert_eq!(turns(&mut twice, 1), ["1 b"]);
+    kill(&mut twice, "a");
+    bring_back(&mut twice, "a");
+    assert_eq!(turns(&mut twice, 2), ["1 c", "2 a"]);
+    // A newcomer has a turn in this round if its place is still to come.
+    for (at, wanted) in [(12, ["1 d", "1 c", "2 a"]), (17, ["1 c", "2 a", "2 d"]), (15, ["1 d", "1 c", "2 a"])] {
+        let mut joined = three();
+        assert_eq!(turns(&mut joined, 1), ["1 b"]);
+        let events = joined.join(&someone("d", at), &mut Endless(1)).expect("it joins").events;
+        joined.apply_all(&events);
+        assert_eq!(turns(&mut joined, 3), wanted, "{at}");
+    }
+    // Its place is that of the turn that goes on, wherever that participant stands by now.
+    let mut moved = three();
+    initiative(&mut moved, "a", 1);
+    let events = moved.join(&someone("d", 12), &mut Endless(1)).expect("it joins").events;
+    moved.apply_all(&events);
+    assert_eq!(turns(&mut moved, 4), ["1 b", "1 d", "1 c", "2 b"]);
+    // A newcomer that is surprised loses one turn, in the round in which it would have had it.
+    let mut late = three();
+    let events =
+        late.join(&NewParticipant { surprised: true, ..someone("d", 30) }, &mut Endless(1)).expect("it joins").events;
+    late.apply_all(&events);
+    assert_eq!(turns(&mut late, 7), ["1 b", "1 c", "2 a", "2 b", "2 c", "3 d", "3 a"]);
+}
+
+proptest::proptest! {
+    /// Whatever happens to initiatives and lives, nobody has two turns in a round, and who lives through a round has one.
+    #[test]
+    fn everybody_has_one_turn_a_round(steps in proptest::collection::vec((0u8..8, 0usize..6, -5i32..30), 1..80)) {
+        let mut encounter = begun(vec![someone("p0", 20), enemy("p1", 15), enemy("p2", 10), someone("p3", 10)]);
+        let mut had = vec!["p0".to_owned()];
+        // Who has been there and alive since the round began.
+        let mut present: Vec<String> = encounter.participants().iter().map(|p| p.id.clone()).collect();
+        for (what, whom, amount) in steps {
+            let Some(id) = encounter.participants().get(whom).map(|p| p.id.clone()) else {
+                let events = encounter.join(&someone(&format!("p{}", encounter.participants().len()), amount), &mut Endless(1)).expect("it joins").events;
+                encounter.apply_all(&events);
+                continue;
+            };
+            match what {
+                0 => initiative(&mut encounter, &id, amount),
+                1 if who(&encounter, &id).life() != Life::Dead => {
+                    kill(&mut encounter, &id);
+                    present.retain(|other| *other != id);
+                }
+                2 if who(&encounter, &id).life() == Life::Dead => bring_back(&mut encounter, &id),
+                _ => {
+                    let round = encounter.round();
+                    let Ok(decision) = encounter.act(&Action::new(ActionKind::AdvanceTurn), &mut Endless(1)) else { continue };
+                    encounter.apply_all(&decision.events);
+                    let Some(current) = encounter.current().map(|p| p.id.clone()) else { continue };
+                    if encounter.round() > round {
+                        proptest::prop_assert_eq!(encounter.round(), round + 1);
+                        let missed: Vec<_> = present.iter().filter(|id| !had.contains(id)).collect();
+                        proptest::prop_assert!(missed.is_empty(), "{:?} had no turn in round {}", missed, round);
+                        had.clear();
+                        let living = |p: &&Participant| p.life() != Life::Dead;
+                        present = encounter.participants().iter().filter(living).map(|p| p.id.clone()).collect();
+                    }
+                    proptest::prop_assert!(!had.contains(&current), "{} has two turns in round {}", current, encounter.round());
+                    had.push(current);
+                }
+            }
+        }
+    }
 }

@@ -114,7 +114,7 @@ impl<'a> Teller<'a> {
                 let round = if *round == told.then.round() { String::new() } else { format!("Round {round}. ") };
                 self.say(&[participant], format!("{round}It is {}'s turn.", self.name(participant)));
             }
-            Event::TurnEnded { participant } => {
+            Event::TurnEnded { participant, .. } => {
                 self.say(&[participant], format!("{}'s turn is over.", self.name(participant)));
             }
             Event::NobodyLeft => self.say(&[], "Nobody is left to take a turn.".to_owned()),

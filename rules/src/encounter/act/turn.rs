@@ -29,7 +29,7 @@ impl Work {
             return Err(Refusal::NobodyLeft);
         }
         if let Some(id) = current {
-            self.end_turn(&id, dice)?;
+            self.end_turn(&id, self.state.round(), dice)?;
         }
         self.next(dice)
     }
@@ -39,27 +39,22 @@ impl Work {
         if self.state.anybody_left() { self.next(dice) } else { Ok(()) }
     }
 
-    /// Finds who is next. The dead have no turns, and the turn of a surprised participant is skipped.
+    /// Begins the next turn. That of a surprised participant is skipped.
     fn next(&mut self, dice: &mut dyn Dice) -> Result<(), Refusal> {
-        let order = self.state.order();
-        let (mut at, mut round) = (self.state.current, self.state.round());
-        // Go around twice: once for surprised participants, once for those that a hazard kills as their turn begins.
-        for _ in 0..=order.len().saturating_mul(2) {
-            let Some((next, in_round)) = self.state.after(&order, at, round) else { break };
+        let mut round = self.state.round();
+        // Everybody may lose a turn to surprise once, and may once be killed by a hazard as a turn begins.
+        for _ in 0..=self.state.participants().len().saturating_mul(2) {
+            let Some((next, in_round)) = self.state.next_turn(round) else { break };
             if in_round > limits::ROUNDS_MAX {
                 return Err(Refusal::argument(
                     "action",
                     format!("a fight can have at most {} rounds", limits::ROUNDS_MAX),
                 ));
             }
-            (at, round) = (Some(next), in_round);
-            let Some(it) = self.state.participants().get(next) else { continue };
-            let (id, surprised) = (it.id.clone(), it.surprised);
-            if it.life() == Life::Dead {
-                continue;
-            }
+            let (id, surprised) = (next.id.clone(), next.surprised);
+            round = in_round;
             if surprised {
-                self.end_turn(&id, dice)?;
+                self.end_turn(&id, round, dice)?;
                 continue;
             }
             self.start_turn(&id, round, dice)?;
@@ -92,7 +87,7 @@ impl Work {
     }
 
     /// Rolls the saves that end conditions, then counts down rounds.
-    fn end_turn(&mut self, id: &str, dice: &mut dyn Dice) -> Result<(), Refusal> {
+    fn end_turn(&mut self, id: &str, round: u32, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let Some(it) = self.state.participant(id).cloned() else { return Ok(()) };
         for lasting in it.lasting.iter().filter(|_| it.life() != Life::Dead) {
             let Until::Save { dc, ability } = lasting.until else { continue };
@@ -108,7 +103,7 @@ impl Work {
             }
             self.land(None, &effects, dice)?;
         }
-        self.push(Event::TurnEnded { participant: id.to_owned() });
+        self.push(Event::TurnEnded { participant: id.to_owned(), round });
         for change in self.run_out(Moment::End, id) {
             self.push(Event::Changed { by: None, change });
         }
