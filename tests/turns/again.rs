@@ -393,3 +393,32 @@ async fn a_fork_at_a_corrected_turn_ends_with_the_turn() {
     let texts: Vec<&str> = messages.items().iter().map(|m| m["content"].as_str().unwrap()).collect();
     assert_eq!(texts, ["I knock.", "Aye."]);
 }
+
+/// An attempt is on every screen as soon as it has answered, a moment before the other stops awaiting it. Whoever is quick may choose already.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_quick_may_choose_as_soon_as_an_attempt_has_answered() {
+    let server = Server::start().await;
+    let acme = server.tenant("acme").await;
+    let world = acme.world().await;
+    server.model.set_script(Script::replies([Reply::text("First."), Reply::text("Second.")]));
+    let first = world.bob("player_alice", "I knock.").await.expect(200).id();
+    let second = again(&world, &first, json!({})).await.expect(200).id();
+    let awaits = async |status: &str| {
+        let sql = "UPDATE turn SET awaits = $1::uuid, awaits_until = now() + interval '1 hour' WHERE id = $2::uuid";
+        let mut db = server.owner().await;
+        sqlx::query(sql).bind(&second).bind(&first).execute(&mut db).await.unwrap();
+        sqlx::query("UPDATE turn SET status = $1 WHERE id = $2::uuid")
+            .bind(status)
+            .bind(&second)
+            .execute(&mut db)
+            .await
+            .unwrap();
+    };
+    awaits("running").await;
+    choose(&world, &first).await.problem(409, "turn_in_progress");
+    awaits("succeeded").await;
+    choose(&world, &first).await.expect(200);
+    assert_eq!(said(&world).await, ["I knock.", "First."]);
+    choose(&world, &second).await.expect(200);
+    assert_eq!(said(&world).await, ["I knock.", "Second."]);
+}

@@ -84,8 +84,10 @@ async fn exchange(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
     .await?
     .ok_or_else(|| Error::not_found("turn"))?;
     let root: Uuid = row.read("root")?;
+    // An attempt can be read as soon as it has answered, a moment before the turn stops awaiting it.
     let rows = sqlx::query(AssertSqlSafe(format!(
-        "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND (t.id = $2 OR t.parent_turn_id = $2) ORDER BY t.id FOR NO KEY UPDATE",
+        "SELECT {COLUMNS}, EXISTS (SELECT FROM turn a WHERE a.tenant_id = $1 AND a.id = t.awaits \
+           AND a.status NOT IN ('succeeded', 'limit_reached')) AS awaits_answer FROM turn t WHERE t.tenant_id = $1 AND (t.id = $2 OR t.parent_turn_id = $2) ORDER BY t.id FOR NO KEY UPDATE",
     )))
     .bind(tx.tenant())
     .bind(root)
@@ -96,7 +98,7 @@ async fn exchange(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
     let mut was_undone = false;
     for row in &rows {
         let id: Uuid = row.read("id")?;
-        if row.read::<Option<Uuid>>("awaits")?.is_some() {
+        if row.read("awaits_answer")? {
             return Err(Error::new(Code::TurnInProgress, "Another attempt at this answer is running."));
         }
         let is_undone = row.read::<Option<OffsetDateTime>>("undone_at")?.is_some();
