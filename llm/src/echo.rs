@@ -43,6 +43,12 @@ impl Echo {
         self.members.is_empty()
     }
 
+    /// The members as JSON, to count them.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        if self.is_empty() { String::new() } else { serde_json::to_string(&self.members).unwrap_or_default() }
+    }
+
     /// The same, from an endpoint and model.
     pub(super) fn from(self, origin: Origin) -> Self {
         Self { came_from: Some(origin), ..self }

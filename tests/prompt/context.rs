@@ -59,10 +59,13 @@ async fn context(acme: &Client<'_>, tokens: u64) {
 /// The tokens of a request's texts and tools, without what surrounds the messages.
 fn size(request: &Value) -> u64 {
     let messages = request["messages"].as_array().unwrap().iter();
-    let calls = |message: &Value| message.get("tool_calls").map_or_else(String::new, Value::to_string);
-    let texts: u32 =
-        messages.map(|m| tokens::count(m["content"].as_str().unwrap_or_default()) + tokens::count(&calls(m))).sum();
-    u64::from(texts + request.get("tools").map_or(0, |tools| tokens::count(&tools.to_string())))
+    let of = |message: &Value| -> u32 {
+        let members = ["tool_calls", "reasoning_content"]
+            .map(|name| message.get(name).map_or_else(String::new, Value::to_string));
+        members.iter().map(|text| tokens::count(text)).sum::<u32>()
+            + tokens::count(message["content"].as_str().unwrap_or_default())
+    };
+    u64::from(messages.map(of).sum::<u32>() + request.get("tools").map_or(0, |tools| tokens::count(&tools.to_string())))
 }
 
 fn assert_fits(request: &Value, context: u64) {
@@ -223,8 +226,10 @@ async fn a_session_tells_its_overview_again_rather_than_not_at_all() {
     let acme = server.tenant("acme").await;
     let world = crowded(&acme).await;
     world.patch("", json!({ "settings": { "models": { "gm": "small" } } })).await.expect(200);
-    let session =
-        world.post("/sessions", json!({ "client_id": "table", "role": "gm", "dice": "server" })).await.expect(201).id();
+    let scene = json!({ "slug": "square", "name": "The square", "location": "town_square" });
+    world.post("/scenes", scene).await.expect(201);
+    let session = json!({ "client_id": "table", "role": "gm", "dice": "server", "scene_id": "square" });
+    let session = world.post("/sessions", session).await.expect(201).id();
     let play = async |n: usize| {
         server.model.set_script(Script::always(Reply::text(text("answer", n, 120))));
         let turn = world
@@ -248,7 +253,7 @@ async fn a_session_tells_its_overview_again_rather_than_not_at_all() {
     }
     acme.patch("/v1/models/small", json!({ "parameters": { "max_output_tokens": 300 } })).await.expect(200);
     let mut wanted = look().await["total_tokens"].as_u64().unwrap() + 3000;
-    let mut contexts = HashSet::new();
+    let (mut contexts, mut last) = (HashSet::new(), String::new());
     // Whatever the size, the prompt fits, has an overview that can be read, and ends with the newest exchanges.
     let needed = loop {
         context(&acme, wanted).await;
@@ -262,9 +267,11 @@ async fn a_session_tells_its_overview_again_rather_than_not_at_all() {
         assert_eq!(overviews, 1, "{wanted}");
         let shown = marks(&text, "answer");
         assert!(shown.is_empty() || shown.ends_with(&[5]) && shown.windows(2).all(|w| w[0] + 1 == w[1]), "{shown:?}");
+        last = text;
         contexts.insert(prompt["context"].as_str().unwrap().to_owned());
         wanted -= 90;
     };
+    assert!(marks(&last, "zone").is_empty(), "lore that came back without the conversation gave way again");
     assert_eq!(contexts.len(), 2, "the overview was told again when it was forgotten");
     let refused = world.post(&format!("/sessions/{session}/turns"), json!({ "instruction": "Go on." })).await;
     refused.problem(422, "prompt_too_large");
@@ -307,6 +314,17 @@ async fn results_that_fill_the_context_end_a_turn_with_what_it_has() {
         size(requests.last().unwrap())
     );
     requests.iter().for_each(|request| assert_fits(request, room));
+    // Thoughts that go back to the model with its call take room, too.
+    let before = requests.len();
+    let thought = json!({ "choices": [{ "index": 0, "finish_reason": "tool_calls", "message": { "role": "assistant", "content": "I think.",
+        "reasoning_content": "the tide is high and ".repeat(160),
+        "tool_calls": [{ "id": "call_1", "type": "function", "function": { "name": "get_current_scene", "arguments": "{}" } }] } }] });
+    server.model.set_script(Script::always(Reply::raw_body(thought.to_string())));
+    let turn = world.post(&format!("/sessions/{session}/turns"), json!({})).await.expect(200).body;
+    assert_eq!(turn["status"], "limit_reached", "{turn}");
+    let requests = server.model.requests();
+    assert!(requests[before + 1..].iter().any(|request| request.to_string().contains("the tide is high")));
+    requests[before..].iter().for_each(|request| assert_fits(request, room));
 }
 
 #[tokio::test(flavor = "multi_thread")]

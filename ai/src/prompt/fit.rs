@@ -19,7 +19,7 @@ enum Step {
 }
 
 /// The order in which a prompt gives way.
-const ORDER: [Step; 10] = [
+const ORDER: [Step; 11] = [
     Step::Exchanges { kept: 1 },
     Step::NewLore,
     Step::Section(Section::ScopedLore),
@@ -29,6 +29,7 @@ const ORDER: [Step; 10] = [
     Step::Exchanges { kept: 0 },
     // Without the newest exchange, lore enters again that was told in it.
     Step::NewLore,
+    Step::Section(Section::ScopedLore),
     Step::Section(Section::Scenario),
     Step::Section(Section::ExampleDialogue),
 ];
@@ -41,8 +42,13 @@ pub(crate) trait GivesWay {
     /// The conversation that it shows.
     fn transcript(&self) -> &Arc<Transcript>;
 
+    /// The tokens of what cannot give way but depends on the conversation: an overview, or what changed since one.
+    fn news_tokens(&self) -> u32 {
+        0
+    }
+
     /// Shows less of the conversation, and writes what depends on that again.
-    async fn show(&mut self, transcript: Transcript) -> Result<()>;
+    async fn show(&mut self, transcript: Arc<Transcript>) -> Result<()>;
 
     /// Leaves out lore that enters with the turn, to save `excess` tokens.
     async fn lessen_new_lore(&mut self, excess: u32, context: u32) -> Result<()>;
@@ -61,20 +67,19 @@ pub(crate) async fn fit(prompt: &mut impl GivesWay, cut_first: &[Section], windo
         Section::History => Step::Exchanges { kept: 1 },
         section => Step::Section(*section),
     });
-    let mut is_cut = false;
+    let whole = prompt.tokens();
     for step in first.chain(ORDER) {
         let excess = excess(prompt, window);
         if excess == 0 {
             break;
         }
-        is_cut = true;
         match step {
             Step::Exchanges { kept } => forget(prompt, kept, window).await?,
             Step::NewLore => prompt.lessen_new_lore(excess, window.context_tokens).await?,
             Step::Section(section) => prompt.lessen(section, excess, window.context_tokens).await?,
         }
     }
-    if is_cut {
+    if prompt.tokens() < whole && window.answer_tokens(prompt.tokens()).is_some() {
         metrics::PROMPTS_OVER_CONTEXT.with_label_values(&["cut"]).inc();
     }
     Ok(())
@@ -85,20 +90,25 @@ fn excess(prompt: &impl GivesWay, window: Window) -> u32 {
     prompt.tokens().saturating_sub(window.prompt_tokens())
 }
 
-/// Drops the oldest exchanges until the prompt fits. Lore that was told in them may enter again, which costs tokens. If that goes on, more
-/// and more are dropped at a time.
+/// Drops the oldest exchanges until the prompt fits. Lore that was told in them may enter again, which costs tokens: if that goes on, more and
+/// more exchanges are dropped at a time. If an overview that has to be told again takes more than they free, none is dropped.
 async fn forget(prompt: &mut impl GivesWay, kept: usize, window: Window) -> Result<()> {
     const PATIENCE: usize = 4;
+    let (before, news) = (prompt.transcript().clone(), prompt.news_tokens());
     for round in 0_usize.. {
         let excess = excess(prompt, window);
         let shown = prompt.transcript();
         let may_go = shown.exchanges.len().saturating_sub(kept);
         if excess == 0 || may_go == 0 {
-            return Ok(());
+            break;
         }
         let least = 1_usize << round.saturating_sub(PATIENCE).min(16);
         let shorter = shown.newest(shown.exchanges.len() - shown.oldest_with(excess).max(least).min(may_go));
-        prompt.show(shorter).await?;
+        prompt.show(Arc::new(shorter)).await?;
+    }
+    let freed = before.tokens.saturating_sub(prompt.transcript().tokens);
+    if prompt.news_tokens().saturating_sub(news) > freed {
+        prompt.show(before).await?;
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ use db::tenancy::TenantTx;
 const ALWAYS_MAX: i64 = 400;
 /// The most keyword entries of one scope.
 const KEYWORD_MAX: i64 = 20_000;
-/// The tokens of the fence around an entry. No entry is shorter.
+/// About how many tokens the fence around an entry has. No entry is shorter.
 pub const FENCE_TOKENS: u32 = 20;
 /// The most bytes of one scope's entries that are read, and of its keyword entries that are kept in memory.
 const KEYWORD_BYTES_MAX: usize = 8 * 1024 * 1024;

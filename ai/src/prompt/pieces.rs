@@ -17,14 +17,28 @@ pub struct Piece {
     pub lore: Option<Uuid>,
 }
 
-/// The parts of a text that may be left out. The first one goes first.
+/// The parts of a text that may be left out.
 #[derive(Clone, Debug, Default)]
 pub struct Pieces {
-    pieces: Vec<Piece>,
+    kind: Kind,
     /// What goes with the last of them: everything that stands only for them.
     frame: Range<usize>,
     /// What one of them is called, and several.
     what: (&'static str, &'static str),
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    /// These, the first one first.
+    Listed(Vec<Piece>),
+    /// The lines between the first and the last line of the frame.
+    Lines { last_first: bool },
+}
+
+impl Default for Kind {
+    fn default() -> Self {
+        Self::Listed(Vec::new())
+    }
 }
 
 /// A text without some of its pieces.
@@ -50,14 +64,40 @@ impl Pieces {
     pub fn of_lore(frame: Range<usize>, mut entries: Vec<(i32, Piece)>) -> Self {
         entries.sort_by_key(|(priority, piece)| (*priority, piece.lore));
         let pieces = entries.into_iter().map(|(_, piece)| piece).collect();
-        Self { pieces, frame, what: ("entry", "entries") }
+        Self { kind: Kind::Listed(pieces), frame, what: ("entry", "entries") }
     }
 
     /// The lines of a fenced text: all between its first and its last line. With `last_first` the last line goes first, otherwise the first.
     #[must_use]
     pub fn of_lines(text: &str, what: (&'static str, &'static str), last_first: bool) -> Self {
-        let mut at = 0;
-        let lines = text.split_inclusive('\n').map(|line| {
+        Self { kind: Kind::Lines { last_first }, frame: 0..text.len(), what }
+    }
+
+    /// The same, if `bytes` of other text stand before them.
+    #[must_use]
+    pub fn after(mut self, bytes: usize) -> Self {
+        let moved = |place: &Range<usize>| place.start + bytes..place.end + bytes;
+        self.frame = moved(&self.frame);
+        if let Kind::Listed(pieces) = &mut self.kind {
+            pieces.iter_mut().for_each(|piece| piece.place = moved(&piece.place));
+        }
+        self
+    }
+
+    /// The number of bytes in memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        if let Kind::Listed(pieces) = &self.kind { pieces.len() * size_of::<Piece>() } else { 0 }
+    }
+
+    /// The pieces of a text, the first one to go first.
+    fn listed(&self, text: &str) -> Vec<Piece> {
+        let last_first = match &self.kind {
+            Kind::Listed(pieces) => return pieces.clone(),
+            Kind::Lines { last_first } => *last_first,
+        };
+        let mut at = self.frame.start;
+        let lines = text.get(self.frame.clone()).unwrap_or_default().split_inclusive('\n').map(|line| {
             let place = at..at + line.len();
             at = place.end;
             Piece { place, tokens: tokens::count_line(line), lore: None }
@@ -67,22 +107,7 @@ impl Pieces {
         if last_first {
             pieces.reverse();
         }
-        Self { pieces, frame: 0..text.len(), what }
-    }
-
-    /// The same, if `bytes` of other text stand before them.
-    #[must_use]
-    pub fn after(mut self, bytes: usize) -> Self {
-        let moved = |place: &Range<usize>| place.start + bytes..place.end + bytes;
-        self.frame = moved(&self.frame);
-        self.pieces.iter_mut().for_each(|piece| piece.place = moved(&piece.place));
-        self
-    }
-
-    /// The number of bytes in memory.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.pieces.len() * size_of::<Piece>()
+        pieces
     }
 
     /// The text of `has` tokens without as many pieces as it takes to save `excess` tokens, or without all of them. None if there are no
@@ -91,21 +116,30 @@ impl Pieces {
     /// # Errors
     /// `internal` if the server is stopping.
     pub async fn lessen(&self, text: &str, has: u32, excess: u32, context: u32) -> Result<Option<Lessened>> {
-        let (mut out, mut saved) = (0, 0u32);
+        /// So many times the pieces may have fewer tokens than was thought. After that, more and more go at a time.
+        const PATIENCE: usize = 4;
+        let pieces = self.listed(text);
+        if pieces.is_empty() {
+            return Ok(None);
+        }
         let most = has.saturating_sub(excess);
-        while out < self.pieces.len() {
-            for piece in self.pieces.iter().skip(out) {
-                if saved >= excess && out > 0 {
+        let (mut out, mut saved) = (0, 0u32);
+        for round in 0_usize.. {
+            let least = out + (1_usize << round.saturating_sub(PATIENCE).min(16));
+            for piece in pieces.iter().skip(out) {
+                if saved >= excess && out >= least {
                     break;
                 }
                 saved = saved.saturating_add(piece.tokens);
                 out += 1;
             }
-            let gone = self.gone(out);
+            let gone = Gone::of(match out == pieces.len() {
+                true => vec![self.frame.clone()],
+                false => pieces.iter().take(out).map(|piece| piece.place.clone()).collect(),
+            });
             let left: Arc<str> = gone.left_of(text).into();
             let tokens = tokens::count_apart(left.clone()).await?;
-            if tokens > most && out < self.pieces.len() {
-                // The pieces have fewer tokens than was thought.
+            if tokens > most && out < pieces.len() {
                 saved = has.saturating_sub(tokens);
                 continue;
             }
@@ -114,8 +148,8 @@ impl Pieces {
                 tokens,
                 hash: short_hash(&Sha256::digest(left.as_bytes())),
                 cut: format!("{out} {what} left out to fit into the context of {context} tokens"),
-                pieces: self.rest(out, &gone),
-                lore: self.pieces.iter().take(out).filter_map(|piece| piece.lore).collect(),
+                pieces: self.rest(&pieces, out, &gone),
+                lore: pieces.iter().take(out).filter_map(|piece| piece.lore).collect(),
                 text: left,
                 gone,
             }));
@@ -123,19 +157,16 @@ impl Pieces {
         Ok(None)
     }
 
-    /// The places of the first pieces.
-    fn gone(&self, out: usize) -> Gone {
-        if out == self.pieces.len() {
-            return Gone::of(vec![self.frame.clone()]);
-        }
-        Gone::of(self.pieces.iter().take(out).map(|piece| piece.place.clone()).collect())
-    }
-
     /// The other pieces, where they stand once those are gone.
-    fn rest(&self, out: usize, gone: &Gone) -> Self {
-        let rest = self.pieces.iter().skip(out);
-        let pieces = rest.map(|piece| Piece { place: gone.moved(&piece.place), ..piece.clone() }).collect();
-        Self { pieces, frame: gone.moved(&self.frame), what: self.what }
+    fn rest(&self, pieces: &[Piece], out: usize, gone: &Gone) -> Self {
+        let kind = match &self.kind {
+            Kind::Lines { last_first } if out < pieces.len() => Kind::Lines { last_first: *last_first },
+            _ => {
+                let rest = pieces.iter().skip(out);
+                Kind::Listed(rest.map(|piece| Piece { place: gone.moved(&piece.place), ..piece.clone() }).collect())
+            }
+        };
+        Self { kind, frame: gone.moved(&self.frame), what: self.what }
     }
 }
 

@@ -40,7 +40,7 @@ pub struct SectionText {
     pub text: String,
     pub tokens: u32,
     pub hash: String,
-    /// What was left out to fit the section's budget.
+    /// What was left out to fit the section's budget and the model's context.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cut: String,
 }
@@ -110,7 +110,10 @@ pub async fn preview_in(
     let window = look.choice.or(usual.as_deref()).and_then(|choice| llm.window(choice));
     let told = Told { cause: Cause::Action, action: look.action, mechanics: None, has };
     // There is no turn whose id could decide what is random.
-    let shown = Shown::of(&base, told, reminders(&base.cast, Uuid::nil()), window).await?;
+    let mut shown = Shown::of(&base, told, reminders(&base.cast, Uuid::nil())).await?;
+    if let Some(window) = window {
+        Box::pin(shown.fit(&base, told, window)).await?;
+    }
     let exchanges = &shown.transcript.exchanges;
     let history: String = exchanges.iter().map(|e| format!("{}{}\n", e.user, e.assistant)).collect();
     let section = |section: ShownSection<'_>| SectionText {

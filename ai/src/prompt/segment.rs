@@ -45,7 +45,7 @@ pub struct Segment {
     pub hash: String,
     pub heads: Vec<(String, i64)>,
     pub lore: Vec<LoreDecision>,
-    /// What was cut to fit the budget, in words. Empty if nothing was cut.
+    /// What was cut to fit the budget or the model's context, in words. Empty if nothing was cut.
     pub cut: String,
     /// What may be left out to fit the model's context.
     pub pieces: Pieces,
@@ -56,7 +56,7 @@ pub struct Segment {
 pub struct SectionDraft {
     pub text: String,
     pub lore: Vec<LoreDecision>,
-    /// What was cut to fit the budget, in words. Empty if nothing was cut.
+    /// What was cut to fit the budget or the model's context, in words. Empty if nothing was cut.
     pub cut: String,
     /// What may be left out to fit the model's context.
     pub pieces: Pieces,

@@ -45,28 +45,41 @@ pub struct ShownSection<'a> {
 }
 
 impl Shown {
-    /// Puts the prompt together. `window` is the context window of the model, if it is known.
+    /// Puts the prompt together, whatever its size.
     ///
     /// # Errors
     /// `internal` if the server is stopping.
-    pub async fn of(
-        base: &Arc<BasePrompt>,
-        told: Told<'_>,
-        reminders: Vec<Reminder>,
-        window: Option<Window>,
-    ) -> Result<Self> {
+    pub async fn of(base: &Arc<BasePrompt>, told: Told<'_>, reminders: Vec<Reminder>) -> Result<Self> {
         let transcript = base.window();
         let turn = turn_text_apart(base, &transcript, told).await?;
-        let (base_hash, base_tokens) = (base.hash.clone(), base.tokens);
-        let segments = base.segments.clone();
-        let history_cut = String::new();
-        let mut shown =
-            Self { segments, transcript, turn, reminders, base_hash, base_tokens, history_cut, too_large: None };
-        if let Some(window) = window {
-            shown = Box::pin(Fitting::within(shown, base, told, window)).await?;
-        }
-        shown.history_cut = left_out(base.transcript.exchanges.len() - shown.transcript.exchanges.len());
-        Ok(shown)
+        Ok(Self {
+            segments: base.segments.clone(),
+            history_cut: history_cut(base, &transcript),
+            transcript,
+            turn,
+            reminders,
+            base_hash: base.hash.clone(),
+            base_tokens: base.tokens,
+            too_large: None,
+        })
+    }
+
+    /// Makes it fit the context window of the model that is asked. This can take a while for a large prompt, so no transaction waits for it.
+    ///
+    /// # Errors
+    /// `internal` if the server is stopping.
+    pub async fn fit(&mut self, base: &Arc<BasePrompt>, told: Told<'_>, window: Window) -> Result<()> {
+        let tools_tokens = match &base.tools {
+            Some(tools) => tokens::count_lasting(tools.get().to_owned()).await?,
+            None => 0,
+        };
+        let mut fitting = Fitting { shown: self, base, told, tools_tokens };
+        fit::fit(&mut fitting, &base.layout.cut, window).await?;
+        let too_large = size::too_large(fitting.tokens(), window);
+        self.too_large = too_large;
+        (self.base_hash, self.base_tokens) = summed(&self.segments);
+        self.history_cut = history_cut(base, &self.transcript);
+        Ok(())
     }
 
     /// The messages for the model: the rules, then everything about the world and the character, then the conversation. Roles
@@ -135,32 +148,22 @@ pub fn left_out(exchanges: usize) -> String {
     }
 }
 
+fn history_cut(base: &BasePrompt, shown: &Transcript) -> String {
+    left_out(base.transcript.exchanges.len() - shown.exchanges.len())
+}
+
 /// A prompt while it is made to fit.
 struct Fitting<'a> {
-    shown: Shown,
+    shown: &'a mut Shown,
     base: &'a Arc<BasePrompt>,
     told: Told<'a>,
     /// What is sent beside the messages.
     tools_tokens: u32,
 }
 
-impl<'a> Fitting<'a> {
-    async fn within(shown: Shown, base: &'a Arc<BasePrompt>, told: Told<'a>, window: Window) -> Result<Shown> {
-        let tools_tokens = match &base.tools {
-            Some(tools) => tokens::count_lasting(tools.get().to_owned()).await?,
-            None => 0,
-        };
-        let mut fitting = Self { shown, base, told, tools_tokens };
-        fit::fit(&mut fitting, &base.layout.cut, window).await?;
-        let too_large = size::too_large(fitting.tokens(), window);
-        let (base_hash, base_tokens) = summed(&fitting.shown.segments);
-        Ok(Shown { base_hash, base_tokens, too_large, ..fitting.shown })
-    }
-}
-
 impl GivesWay for Fitting<'_> {
     fn tokens(&self) -> u32 {
-        let Shown { segments, transcript, turn, reminders, .. } = &self.shown;
+        let Shown { segments, transcript, turn, reminders, .. } = &*self.shown;
         let texts = segments.iter().map(|s| s.tokens).chain(reminders.iter().map(|r| r.tokens));
         let rest =
             [transcript.tokens, turn.tokens, self.tools_tokens, size::around(2 * transcript.exchanges.len() + 2)];
@@ -171,8 +174,8 @@ impl GivesWay for Fitting<'_> {
         &self.shown.transcript
     }
 
-    async fn show(&mut self, transcript: Transcript) -> Result<()> {
-        self.shown.transcript = Arc::new(transcript);
+    async fn show(&mut self, transcript: Arc<Transcript>) -> Result<()> {
+        self.shown.transcript = transcript;
         self.shown.turn = turn_text_apart(self.base, &self.shown.transcript, self.told).await?;
         Ok(())
     }

@@ -1,13 +1,15 @@
 //! How many tokens a request to a model has.
 
+use std::sync::Arc;
+
 use base::{
     error::{Result, TooLarge},
-    tokens,
+    threads, tokens,
 };
-use llm::{ChatRequest, Window};
+use llm::{ChatRequest, Message, Window};
 
 /// What models read in addition to the text of a message: its role and where it ends.
-const MESSAGE_TOKENS: u32 = 4;
+pub(super) const MESSAGE_TOKENS: u32 = 4;
 /// What models read in addition to the name and the arguments of a call: its id and the words around it.
 const CALL_TOKENS: u32 = 32;
 /// What stands around all messages.
@@ -26,24 +28,35 @@ pub fn too_large(prompt_tokens: u32, window: Window) -> Option<TooLarge> {
     window.answer_tokens(prompt_tokens).is_none().then_some(TooLarge { needed, context: window.context_tokens })
 }
 
-/// The tokens of a request: its messages and the definitions of its tools. What was counted before is not counted again.
+/// The tokens of a request: its messages and the definitions of its tools.
 ///
 /// # Errors
 /// `internal` if the server is stopping.
 pub async fn of_request(request: &ChatRequest<'_>) -> Result<u32> {
-    let mut tokens = around(request.prefix.len() + request.messages.len());
-    for message in request.prefix.iter().chain(request.messages) {
-        for piece in &message.content {
-            tokens = tokens.saturating_add(tokens::count_lasting(piece.clone()).await?);
-        }
+    let tools = match request.tools {
+        Some(tools) => tokens::count_lasting(tools.get().to_owned()).await?,
+        None => 0,
+    };
+    let texts = of_messages(request.prefix).await?.saturating_add(of_messages(request.messages).await?);
+    Ok(texts.saturating_add(tools).saturating_add(FRAME_TOKENS))
+}
+
+/// The tokens of messages, with what goes back to the model that wrote them. Long texts are counted on another thread.
+///
+/// # Errors
+/// `internal` if the server is stopping.
+pub async fn of_messages(messages: &[Message]) -> Result<u32> {
+    let mut fixed = u32::try_from(messages.len()).unwrap_or(u32::MAX).saturating_mul(MESSAGE_TOKENS);
+    let mut texts: Vec<Arc<str>> = messages.iter().flat_map(|message| message.content.iter().cloned()).collect();
+    for message in messages {
+        texts.push(message.echo.to_json().into());
         for call in &message.tool_calls {
-            let arguments = tokens::count_apart(call.arguments.clone()).await?;
-            let whole = [tokens, CALL_TOKENS, tokens::count(&call.name), arguments];
-            tokens = whole.into_iter().fold(0, u32::saturating_add);
+            fixed = fixed.saturating_add(CALL_TOKENS);
+            texts.extend([call.name.as_str().into(), call.arguments.as_str().into(), call.echo.to_json().into()]);
         }
     }
-    if let Some(tools) = request.tools {
-        tokens = tokens.saturating_add(tokens::count_lasting(tools.get().to_owned()).await?);
-    }
-    Ok(tokens)
+    let bytes = texts.iter().map(|text| text.len()).sum();
+    let counted =
+        threads::apart(bytes, move || texts.iter().map(|text| tokens::count(text)).fold(0, u32::saturating_add));
+    Ok(counted.await?.saturating_add(fixed))
 }

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
-use super::{fence::of_conversation, hash::short_hash};
+use super::{fence::of_conversation, hash::short_hash, size::MESSAGE_TOKENS};
 use base::{
     error::Result,
     stored::{self, Columns},
@@ -220,7 +220,7 @@ impl Transcript {
         let mut found = 0u32;
         let fewer = self.exchanges.iter().take_while(|exchange| {
             let before = found;
-            found = found.saturating_add(exchange.tokens);
+            found = found.saturating_add(exchange.tokens).saturating_add(2 * MESSAGE_TOKENS);
             before < tokens
         });
         fewer.count()

@@ -64,6 +64,18 @@ pub struct Job {
 }
 
 impl Job {
+    /// Why the entity has the turn.
+    #[must_use]
+    pub fn cause(&self) -> Cause {
+        if self.way.greeting().is_some() {
+            return Cause::Arrival;
+        }
+        if self.way.continues() {
+            return Cause::Continuation;
+        }
+        self.reaction.as_ref().map_or(Cause::Action, |reaction| reaction.cause)
+    }
+
     /// What brings the turn about.
     #[must_use]
     pub fn trigger(&self) -> Trigger {

@@ -366,8 +366,6 @@ impl Ready {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         app.limits.check_tokens(&tx, &caller.tenant).await?;
         let campaign = campaign_id(&tx, caller, &Ref::parse(question.campaign)).await?;
-        let caches = (&app.prompts, Some(&app.session_prompts));
-        let preview = look_in(app, caches, &tx, caller, (models, named.as_deref()), question).await?;
         // The definitions of tools are not part of the text. They belong to the base prompt.
         let (task, usual, mode, tools, cleaner) = match question.subject {
             PromptSubject::Entity { kind, entity, player } => {
@@ -396,6 +394,8 @@ impl Ready {
             Some(named) => named,
             None => chooser.tuned(usual?, parameters)?,
         };
+        let caches = (&app.prompts, Some(&app.session_prompts));
+        let preview = look_in(app, caches, &tx, caller, (models, Some(&choice)), question).await?;
         let messages = preview.messages.into_iter().map(|m| Message::text(m.role, m.content)).collect();
         Ok(Self { campaign, task, choice, mode, tools, cleaner, messages })
     }

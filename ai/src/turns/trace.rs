@@ -81,7 +81,7 @@ struct TurnTrace {
     turn_text: String,
     /// At most 200 lore entries: those in the prompt, and those left out because of a budget or a secret.
     lore: Vec<LoreDecision>,
-    /// What was cut to fit budgets: for each section its name and what was cut.
+    /// What was cut to fit budgets and the model's context: for each section its name and what was cut.
     cut: Vec<Vec<String>>,
     /// The calls to models, in order.
     llm_calls: Vec<LlmCall>,

@@ -256,9 +256,9 @@ pub struct Trace<'a> {
     pub player_id: Option<Uuid>,
     /// The turn's own message, as the model read it, but without the action: the turn's row has it.
     pub turn_text: String,
-    /// The lore entries in the prompt, and those left out because of a budget or a secret.
+    /// The lore entries in the prompt, and those left out because of a budget, the model's context or a secret.
     pub lore: Vec<&'a LoreDecision>,
-    /// What was cut to fit budgets, by section.
+    /// What was cut to fit budgets and the model's context, by section.
     pub cut: Vec<(&'static str, &'a str)>,
     pub llm_calls: &'a [LlmCall],
     /// What was removed from the model's texts.

@@ -83,7 +83,7 @@ pub struct ModelInput {
     pub reply_mode: Option<ReplyMode>,
     #[serde(default)]
     pub parameters: Parameters,
-    /// Tokens of the model's context window. The output limit leaves room for the prompt.
+    /// Tokens of the model's context window. Prompt and answer fit into it together: parts of the prompt are left out if necessary.
     #[garde(range(min = 512, max = 100_000_000))]
     #[schema(minimum = 512, maximum = 100_000_000)]
     #[serde(default)]

@@ -12,7 +12,7 @@ use crate::{
         names::PromptRequest,
         reminder::{Reminder, reminders},
         shown::Shown,
-        turn::{Cause, Told},
+        turn::Told,
     },
     turns::{
         clean::Cleaner,
@@ -156,23 +156,12 @@ impl<'a> Opener<'a> {
         let mut talk = Talk::new(self.cx, subject, (task_of(job.kind), choice), base.key.mode, start);
         talk.cleaner = Cleaner::of(&base.cast.settings, &base.cast.entity.name, &base.cast.player.name);
         let raw = mechanics.as_ref().map(|m| m.raw.as_str());
-        let told = Told { cause: cause(job), action: &job.action, mechanics: raw, has };
+        let told = Told { cause: job.cause(), action: &job.action, mechanics: raw, has };
         let wish = again.and_then(|again| again.hint.as_deref()).and_then(Reminder::wish);
         let reminders = reminders(&base.cast, talk.id).into_iter().chain(wish).collect();
-        let window = self.cx.app.llm.window(&talk.choice);
-        let shown = Shown::of(&base, told, reminders, window).await?;
-        Ok(AnswerTurn { talk, job, base, hit, shown, mechanics, place: start.place })
+        let shown = Shown::of(&base, told, reminders).await?;
+        Ok(AnswerTurn { talk, job, base, hit, shown, has, mechanics, place: start.place })
     }
-}
-
-fn cause(job: &Job) -> Cause {
-    if job.way.greeting().is_some() {
-        return Cause::Arrival;
-    }
-    if job.way.continues() {
-        return Cause::Continuation;
-    }
-    job.reaction.as_ref().map_or(Cause::Action, |reaction| reaction.cause)
 }
 
 /// Checks that a player may speak to this NPC: it must be at the character's location, or one of the locations is unknown. Game

@@ -10,6 +10,7 @@ use crate::{
         macros::Macros,
         shown::Shown,
         transcript::{Exchange, Transcript},
+        turn::Told,
     },
     tools::{self, Effects, Rest},
     turns::{
@@ -27,7 +28,10 @@ use base::{
 };
 use edge::http::Reply;
 use entity::message::{Author, Type};
-use world::{messages::service::NewMessage, owners::influence::Prices};
+use world::{
+    messages::service::NewMessage,
+    owners::{Influence, influence::Prices},
+};
 
 /// A turn in progress.
 pub(super) struct AnswerTurn<'a> {
@@ -37,6 +41,8 @@ pub(super) struct AnswerTurn<'a> {
     pub hit: bool,
     /// The prompt as the model reads it.
     pub shown: Shown,
+    /// What an owner has to spend.
+    pub has: Option<Influence>,
     pub mechanics: Option<Mechanics>,
     pub place: Place,
 }
@@ -80,6 +86,7 @@ impl AnswerTurn<'_> {
             self.talk.recite(&words);
             return Ok(Status::Succeeded);
         }
+        self.fit().await?;
         let messages = self.shown.messages();
         let cast = &self.base.cast;
         let question =
@@ -98,6 +105,14 @@ impl AnswerTurn<'_> {
             effects: Effects::of(self.talk.app.settings.turns.effects_max),
         };
         self.talk.run(&question, &hands).await
+    }
+
+    /// Makes the prompt fit the model's context, if its size is known.
+    async fn fit(&mut self) -> Result<()> {
+        let Some(window) = self.talk.app.llm.window(&self.talk.choice) else { return Ok(()) };
+        let mechanics = self.mechanics.as_ref().map(|mechanics| mechanics.raw.as_str());
+        let told = Told { cause: self.job.cause(), action: &self.job.action, mechanics, has: self.has };
+        Box::pin(self.shown.fit(&self.base, told, window)).await
     }
 
     /// Commits the answer: messages, record, usage, key.

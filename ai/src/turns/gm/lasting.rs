@@ -164,7 +164,7 @@ impl Base {
     }
 
     pub fn bytes(&self) -> usize {
-        self.parts.iter().map(|part| part.text.len()).sum::<usize>() + self.lore.len() * 100
+        self.parts.iter().map(|part| part.text.len() + part.pieces.bytes()).sum::<usize>() + self.lore.len() * 100
     }
 }
 

@@ -399,10 +399,14 @@ impl GivesWay for Draft<'_, '_> {
         &self.transcript
     }
 
-    async fn show(&mut self, transcript: Transcript) -> Result<()> {
-        self.transcript = Arc::new(transcript);
+    fn news_tokens(&self) -> u32 {
+        self.told.tokens
+    }
+
+    async fn show(&mut self, transcript: Arc<Transcript>) -> Result<()> {
+        self.transcript = transcript;
         // Without the exchange that told the overview, changes mean nothing.
-        if self.context == DELTA && !was_told(&self.transcript) {
+        if (self.context == DELTA) != was_told(&self.transcript) {
             (self.context, self.told) = context(self.reads, &self.now, &self.transcript).await?;
         }
         self.write_turn().await

@@ -102,11 +102,7 @@ impl Ruling<'_, '_> {
                 tool_choice: native.then_some(ToolChoice::Required),
                 ..ChatRequest::default()
             };
-            let mut completion = match self.talk.ask_once(Task::Classify, &self.judge, &request).await {
-                // What was refused has filled the model's context.
-                Err(error) if error.code == Code::PromptTooLarge && !more.is_empty() => break,
-                answer => answer?,
-            };
+            let mut completion = self.talk.ask_once(Task::Classify, &self.judge, &request).await?;
             let mut parsed = reply::parse_native(&completion);
             if parsed.calls.is_empty() {
                 // Some endpoints do not enforce a call even if asked to.
