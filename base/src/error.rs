@@ -49,8 +49,8 @@ codes! {
     NotYourTurn 409 "not_your_turn" "It is another participant's turn" "Wait for the turn, or advance it.";
     NoActionLeft 409 "no_action_left" "Nothing is left to do this turn" "End the turn.";
     NotDying 409 "not_dying" "The participant is not dying" "Death saves are rolled at 0 hit points only.";
-    Dead 409 "dead" "The dead neither talk nor act" "Hit points above 0 bring back who is dead. A game master can let the dead speak with the campaign's setting `dead_speak`. What is out of character is always possible.";
-    Unconscious 409 "unconscious" "The unconscious neither talk nor act" "Wait until they wake: with hit points above 0 and without the condition `unconscious`. What is out of character is always possible.";
+    Dead 409 "dead" "The dead neither talk nor act" "Hit points above 0 bring somebody back to life. The campaign's setting `dead_speak` lets the dead talk and act. Players can always talk out of character.";
+    Unconscious 409 "unconscious" "The unconscious neither talk nor act" "Wait until they wake: with hit points above 0 and without the condition `unconscious`. Players can always talk out of character.";
     SlugTaken 409 "slug_taken" "The slug is taken" "Choose another slug; characters, NPCs and owners of a campaign share one namespace.";
     InsufficientInfluence 409 "insufficient_influence" "The owner has too little influence" "Wait until the owner's influence has grown, raise it, or lower the price in the campaign's `tool_prices`.";
     NotEnough 409 "not_enough" "The owner has too little of it" "Take less of the resource, or add to it first.";

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 
 use super::{
-    cast::Cast, hash::short_hash, here::Here, key::PromptKey, lore::ScopeLore, segment::Segment,
-    transcript::Transcript, weigh::Weigh,
+    cast::Cast, hash, here::Here, key::PromptKey, lore::ScopeLore, segment::Segment, transcript::Transcript,
+    weigh::Weigh,
 };
 use crate::prompt::key::task_of;
 use base::error::Result;
@@ -134,7 +133,6 @@ pub(super) fn context_tokens(choice: Result<Arc<Choice>>) -> Option<u32> {
 
 /// The hash of a base prompt and its tokens.
 pub(super) fn summed(segments: &[Arc<Segment>]) -> (Arc<str>, u32) {
-    let mut hash = Sha256::new();
-    segments.iter().for_each(|s| hash.update(s.hash.as_bytes()));
-    (short_hash(&hash.finalize()).into(), segments.iter().map(|s| s.tokens).sum())
+    let (hash, tokens) = hash::summed(segments.iter().map(|segment| (segment.hash.as_str(), segment.tokens)));
+    (hash.into(), tokens)
 }

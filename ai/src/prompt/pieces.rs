@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{LoreDecision, LoreReason, hash::short_hash};
-use base::{error::Result, tokens};
+use base::{error::Result, threads, tokens};
 
 /// A part of a text that may be left out alone.
 #[derive(Clone, Debug)]
@@ -115,12 +115,17 @@ impl Pieces {
     ///
     /// # Errors
     /// `internal` if the server is stopping.
-    pub async fn lessen(&self, text: &str, has: u32, excess: u32, context: u32) -> Result<Option<Lessened>> {
+    pub async fn lessen(&self, text: &Arc<str>, has: u32, excess: u32, context: u32) -> Result<Option<Lessened>> {
+        let (its_pieces, text) = (self.clone(), text.clone());
+        threads::apart(text.len(), move || its_pieces.lessened(&text, has, excess, context)).await
+    }
+
+    fn lessened(&self, text: &str, has: u32, excess: u32, context: u32) -> Option<Lessened> {
         /// So many times the pieces may have fewer tokens than was thought. After that, more and more go at a time.
         const PATIENCE: usize = 4;
         let pieces = self.listed(text);
         if pieces.is_empty() {
-            return Ok(None);
+            return None;
         }
         let most = has.saturating_sub(excess);
         let (mut out, mut saved) = (0, 0u32);
@@ -138,13 +143,13 @@ impl Pieces {
                 false => pieces.iter().take(out).map(|piece| piece.place.clone()).collect(),
             });
             let left: Arc<str> = gone.left_of(text).into();
-            let tokens = tokens::count_apart(left.clone()).await?;
+            let tokens = tokens::count(&left);
             if tokens > most && out < pieces.len() {
                 saved = has.saturating_sub(tokens);
                 continue;
             }
             let what = if out == 1 { self.what.0 } else { self.what.1 };
-            return Ok(Some(Lessened {
+            return Some(Lessened {
                 tokens,
                 hash: short_hash(&Sha256::digest(left.as_bytes())),
                 cut: format!("{out} {what} left out to fit into the context of {context} tokens"),
@@ -152,9 +157,9 @@ impl Pieces {
                 lore: pieces.iter().take(out).filter_map(|piece| piece.lore).collect(),
                 text: left,
                 gone,
-            }));
+            });
         }
-        Ok(None)
+        None
     }
 
     /// The other pieces, where they stand once those are gone.

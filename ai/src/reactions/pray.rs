@@ -39,8 +39,8 @@ pub struct Prayer {
 /// it counts as the action `pray`. Four statements, and one for each owner that answers.
 ///
 /// # Errors
-/// `not_found` for the campaign, `validation_failed` for the player, `dead`, `unconscious`, `quota_exceeded` if the campaign may have no more reactions
-/// within a week.
+/// `not_found` for the campaign, `validation_failed` for the player, `dead`, `unconscious`, `quota_exceeded` if the campaign may have no
+/// more reactions within a week.
 pub async fn queue(tx: &TenantTx, caller: &Caller, campaign: &str, prayer: &Prayer) -> Result<Triggered> {
     let report = ActionReport {
         player_id: prayer.player_id.clone(),

@@ -25,7 +25,7 @@ impl Encounter {
     }
 
     /// Who has the next turn, and in which round: the first in order who has not had a turn in this round, or else the first of the next. The
-    /// dead have no turns; who comes back in time has it still.
+    /// dead have no turns; whoever comes back before the round ends still has its turn.
     pub(super) fn next_turn(&self, round: u32) -> Option<(&Participant, u32)> {
         let living: Vec<&Participant> = self.turn_order().into_iter().filter(|p| p.life() != Life::Dead).collect();
         let in_this_round = living.iter().find(|p| p.acted_in < round).map(|p| (*p, round));

@@ -84,7 +84,7 @@ impl<'a> Opener<'a> {
             EntityKind::Npc => None,
         };
         let turn = self.turn(start, Assembled { base, hit: true }, (has, mechanics)).await?;
-        // The cached locations may be outdated, or somebody may be alive again. If the two seem to be apart or dead, read them again.
+        // What is cached may be outdated. If the two seem to be apart, or one of them to be dead, read them again.
         let stamps = Stamps { heads: turn.base.head_keys(), sum: turn.base.head_versions().iter().sum() };
         let opens = is_here(caller, &turn.base).is_ok()
             && may_talk(self.job, &turn.base).is_ok()

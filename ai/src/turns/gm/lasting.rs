@@ -9,7 +9,7 @@ use super::{lore::Lore, role};
 use crate::{
     prompt::{
         LoreDecision, fence,
-        hash::short_hash,
+        hash::{self, short_hash},
         pieces::{Lessened, Pieces},
         segment::SectionDraft,
     },
@@ -83,9 +83,7 @@ impl Part {
 
 /// The hash of a base and its tokens.
 fn summed(parts: &[Part]) -> (String, u32) {
-    let mut hash = Sha256::new();
-    parts.iter().for_each(|part| hash.update(part.hash.as_bytes()));
-    (short_hash(&hash.finalize()), parts.iter().map(|part| part.tokens).sum())
+    hash::summed(parts.iter().map(|part| (part.hash.as_str(), part.tokens)))
 }
 
 fn hashed(text: String) -> (Arc<str>, String) {
