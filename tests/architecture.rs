@@ -115,7 +115,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "server",
         ],
     ),
-    ("db", &["link", "pool", "feeds", "retry", "tenancy"]),
+    ("db", &["url", "link", "pool", "feeds", "retry", "tenancy"]),
     (
         "edge",
         &[
@@ -129,6 +129,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "caller",
             "limits",
             "models",
+            "origins",
             "state",
             "http",
             "auth",
@@ -206,7 +207,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pages", &["assets", "emblem", "fight", "model", "sheet", "admin", "play"]),
     (
         "tavernkeep",
-        &["log", "config", "app", "demo", "life", "database", "openapi", "docs", "ops", "routes", "server", "cli"],
+        &["config", "log", "life", "database", "app", "demo", "openapi", "docs", "ops", "routes", "server", "cli"],
     ),
 ];
 
@@ -215,7 +216,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "pgcluster/src",
     "db/src",
     "edge/src/caller/keys.rs",
-    "edge/src/state.rs",
+    "edge/src/origins.rs",
     "edge/src/tenant_settings/service.rs",
     "edge/src/users/links.rs",
     "edge/src/users/second_factor.rs",

@@ -374,12 +374,16 @@ async fn pages_of_a_tenants_origins_may_read_its_answers() {
             assert_eq!(get(client, path, not).await.header("access-control-allow-origin"), "", "{path}");
         }
     }
-    assert_eq!(
-        get(&server.anonymous(), "/v1/campaigns", "https://play.acme.example")
-            .await
-            .header("access-control-allow-origin"),
-        ""
-    );
+    // Without a caller the server knows no tenant.
+    let nobody = server.anonymous();
+    for (origin, allowed) in [
+        ("https://play.acme.example", "https://play.acme.example"),
+        ("https://other.example:8443", "https://other.example:8443"),
+        ("https://evil.example", ""),
+    ] {
+        let answer = get(&nobody, "/v1/campaigns", origin).await.expect(401);
+        assert_eq!(answer.header("access-control-allow-origin"), allowed);
+    }
 }
 
 /// What the game master wrote for themselves, and what others said in private.

@@ -1,6 +1,6 @@
 //! Configuration from environment variables. All mistakes are reported at once, each with the variable's name.
 
-use std::{net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use std::{cell::RefCell, env::VarError, net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use ai::{
     frontends::connected::FrontendSettings,
@@ -103,6 +103,17 @@ pub const HELP: &str = "Environment:
   LLM_TENANT_PRIVATE_ALLOWED       true lets tenants use private addresses; for development
   RUST_LOG                         info";
 
+/// A value without the newline that ends the file it came from.
+pub(crate) fn without_newline(mut value: String) -> String {
+    if value.ends_with('\n') {
+        value.pop();
+        if value.ends_with('\r') {
+            value.pop();
+        }
+    }
+    value
+}
+
 struct Reader<'a> {
     get: &'a dyn Fn(&str) -> Option<String>,
     errors: Vec<String>,
@@ -110,7 +121,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn text(&self, name: &str) -> Option<String> {
-        (self.get)(name).filter(|v| !v.trim().is_empty())
+        (self.get)(name).map(without_newline).filter(|v| !v.trim().is_empty())
     }
 
     fn parsed<T: FromStr>(&mut self, name: &str, default: T, what: &str) -> T {
@@ -139,7 +150,21 @@ impl Config {
     /// # Errors
     /// One sentence for each mistake.
     pub fn from_env() -> Result<Self, Vec<String>> {
-        Self::read(&|name| std::env::var(name).ok())
+        let mistakes = RefCell::new(Vec::new());
+        let config = Self::read(&|name| match std::env::var(name) {
+            Ok(value) => Some(value),
+            Err(VarError::NotPresent) => None,
+            Err(VarError::NotUnicode(_)) => {
+                mistakes.borrow_mut().push(format!("{name} is not UTF-8"));
+                None
+            }
+        });
+        let mistakes = mistakes.into_inner();
+        match config {
+            Ok(config) if mistakes.is_empty() => Ok(config),
+            Ok(_) => Err(mistakes),
+            Err(others) => Err([mistakes, others].concat()),
+        }
     }
 
     /// Reads the settings through `get`.
@@ -159,8 +184,8 @@ impl Config {
                 "an address such as 127.0.0.1:8080",
             ),
             data_dir: r.text("TAVERNKEEP_DATA_DIR").unwrap_or_else(|| "./data".to_owned()).into(),
-            database_url: database(&mut r, "DATABASE_URL"),
-            migration_database_url: database(&mut r, "MIGRATION_DATABASE_URL"),
+            database_url: database_url(&mut r, "DATABASE_URL"),
+            migration_database_url: database_url(&mut r, "MIGRATION_DATABASE_URL"),
             database_connections_max,
             database_wait: r.millis("DATABASE_WAIT_MS", BEGIN_WAIT),
             secrets: secrets(&mut r),
@@ -195,12 +220,14 @@ impl Config {
     }
 }
 
-fn database(r: &mut Reader<'_>, name: &str) -> Option<String> {
-    let url = r.text(name)?;
-    if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
-        r.errors.push(format!("{name} must begin with postgres://"));
+fn database_url(r: &mut Reader<'_>, name: &str) -> Option<String> {
+    match db::url::read(r.text(name)?.trim()) {
+        Ok(url) => Some(url),
+        Err(why) => {
+            r.errors.push(format!("{name} {why}"));
+            None
+        }
     }
-    Some(url)
 }
 
 fn secrets(r: &mut Reader<'_>) -> Option<Secrets> {

@@ -3,7 +3,7 @@
 use std::{str::FromStr, time::Duration};
 
 use migration::{Migrator, MigratorTrait};
-use sqlx::{Connection, Executor, PgConnection, postgres::PgConnectOptions};
+use sqlx::{Connection, Executor, PgConnection, Postgres, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
 use crate::life::Life;
@@ -38,6 +38,34 @@ async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Re
     timeout(limit, work).await.unwrap_or_else(late)
 }
 
+/// Connects as the owner of the schema, or as an operator's role.
+///
+/// # Errors
+/// Database errors; a sentence for the operator if the connection would not find our tables.
+pub async fn as_owner(url: &str) -> Result<PgConnection> {
+    let mut db = PgConnection::connect(url).await?;
+    finds_tables(&mut db).await?;
+    Ok(db)
+}
+
+/// Our statements name tables without a schema, and migrations make them in the first schema of the search path.
+async fn finds_tables<'c>(db: impl Executor<'c, Database = Postgres>) -> Result<()> {
+    let row = sqlx::query(
+        "SELECT current_schema() IS NOT DISTINCT FROM 'public' AS finds, current_setting('search_path') AS path, current_user AS name",
+    )
+    .fetch_one(db)
+    .await?;
+    if row.read::<bool>("finds")? {
+        return Ok(());
+    }
+    let (path, name): (String, String) = (row.read("path")?, row.read("name")?);
+    Err(Error::internal(format!(
+        "The tables of Tavernkeep are in the schema `public`, but the role `{name}` does not look there first: its search_path is \
+         `{path}`. Put `public` first (`ALTER ROLE … SET search_path = public`), let the role use that schema (`GRANT USAGE ON SCHEMA \
+         public`), or remove `search_path` from the database's URL."
+    )))
+}
+
 /// Migrates the schema as its owner. Servers that start together wait for each other.
 ///
 /// # Errors
@@ -47,7 +75,7 @@ pub async fn migrate(owner_url: &str, app_url: &str) -> Result<()> {
 }
 
 async fn up(owner_url: &str, app_url: &str) -> Result<()> {
-    let mut lock = PgConnection::connect(owner_url).await?;
+    let mut lock = as_owner(owner_url).await?;
     let version: i32 =
         sqlx::query("SELECT current_setting('server_version_num')::int AS v").fetch_one(&mut lock).await?.read("v")?;
     if version < SERVER_VERSION_MIN {
@@ -102,11 +130,14 @@ pub async fn connect(url: &str, connections_max: u32) -> Result<Pool> {
 /// A sentence for the operator, also if row security would not apply to the role.
 pub async fn connect_waiting(url: &str, connections_max: u32, wait: Duration) -> Result<Pool> {
     let pool = Pool::new(url, connections_max, wait)?;
+    let mut connection = pool.acquire().await?;
+    finds_tables(&mut *connection).await?;
     let row = sqlx::query(
         "SELECT current_user AS name, rolsuper OR rolbypassrls AS free FROM pg_roles WHERE rolname = current_user",
     )
-    .fetch_one(&mut *pool.acquire().await?)
+    .fetch_one(&mut *connection)
     .await?;
+    drop(connection);
     if row.read::<bool>("free")? {
         let name: String = row.read("name")?;
         return Err(Error::internal(format!(

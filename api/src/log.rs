@@ -17,6 +17,7 @@ use std::{
 
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
+use crate::config::without_newline;
 use base::{metrics::LOG_LINES_LOST, text::json_on_one_line};
 
 /// How many lines may wait to be written, and how many bytes.
@@ -50,7 +51,7 @@ struct Log {
 #[must_use]
 pub fn start(is_serve: bool) -> FlushGuard {
     let default = if is_serve { "info,sqlx=warn,actix_server=warn" } else { "warn" };
-    let asked = std::env::var(EnvFilter::DEFAULT_ENV).ok();
+    let asked = std::env::var(EnvFilter::DEFAULT_ENV).ok().map(without_newline);
     let filter = asked.and_then(|asked| EnvFilter::try_new(for_all_crates(&asked)).ok());
     let filter = filter.unwrap_or_else(|| default.into());
     let log = LOG.get_or_init(|| Log::to(io::stderr(), is_serve)).clone();

@@ -1,6 +1,6 @@
 //! Every route, as a table of contents. `edge/src/caller/access.rs` says which scope each route requires.
 
-use actix_web::{FromRequest, Handler, Responder, Route, guard, middleware::from_fn, web};
+use actix_web::{FromRequest, Handler, Responder, Route, middleware::from_fn, web};
 use serde_json::Value;
 use utoipa::openapi::{Components, OpenApi, OpenApiBuilder, Paths, RefOr, Schema, path::HttpMethod};
 use utoipa_actix_web::OpenApiFactory;
@@ -20,17 +20,14 @@ use world::{
     sessions, significance,
 };
 
-/// Registers all routes.
-pub fn configure(config: &mut web::ServiceConfig) {
-    let mut at_root = Rows(Vec::new());
-    open(&mut at_root);
-    // actix's own routes, because these few have no common beginning that a scope could have.
-    for Row { method, pattern, value } in at_root.0 {
-        config.route(&pattern, value.guard(guard::fn_guard(move |request| request.head().method == method)));
-    }
+/// Registers all routes of the API, and answers for all other paths outside of `/v1` with `others`.
+pub fn configure(config: &mut web::ServiceConfig, others: Vec<Row<Route>>) {
     let mut rows = Rows(Vec::new());
     v1(&mut rows);
     config.service(web::scope("/v1").default_service(Router::new(rows.0)).wrap(from_fn(gate)));
+    let mut at_root = Rows(others);
+    open(&mut at_root);
+    config.default_service(Router::new(at_root.0).elsewhere(web::to(docs::elsewhere)));
 }
 
 /// The OpenAPI document of all routes.

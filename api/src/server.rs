@@ -5,7 +5,7 @@ use std::{io, net::SocketAddr, time::Duration};
 use actix_http::{HttpService, Request, Response, error::DispatchError};
 use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt, apply_fn_factory, fn_service, map_config};
 use actix_web::{
-    App as ActixApp,
+    App as ActixApp, Route,
     body::BoxBody,
     dev::{AppConfig, Server, ServiceResponse},
     middleware::from_fn,
@@ -20,8 +20,10 @@ use crate::{
 };
 use base::error::{Error, Result};
 use edge::{
+    auth::expect::expect,
     connections::Connection,
     http::{door, observe::observe},
+    patterns::Row,
 };
 use pages::{admin, play};
 
@@ -56,6 +58,13 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
             .on_connect_ext(|connection: &Connection, data| {
                 data.insert(connection.line());
             })
+            .expect(fn_service({
+                let app = app.clone();
+                move |request| {
+                    let app = app.clone();
+                    async move { expect(&app, request).await }
+                }
+            }))
             .h1(apply_fn_factory(map_config(service(app.clone()), |()| AppConfig::default()), {
                 let app = app.clone();
                 move |request, inside: &_| door::enter(&app, request, inside)
@@ -101,6 +110,18 @@ fn accept(
     })
 }
 
+/// The routes besides the API's and the editor's.
+fn pages() -> Vec<Row<Route>> {
+    let get = |path: &'static str, value| Row { method: "GET", pattern: path.into(), value };
+    let mut rows = vec![
+        get("/", web::get().to(admin::front_door)),
+        get("/static/{name}", web::get().to(docs::static_file)),
+        get("/favicon.ico", web::get().to(docs::favicon)),
+    ];
+    rows.extend(play::routes());
+    rows
+}
+
 fn service(
     app: web::Data<App>,
 ) -> impl ServiceFactory<
@@ -115,13 +136,9 @@ fn service(
     ActixApp::new()
         .configure(|config| app.into_inner().register(config))
         .app_data(web::Data::new(Documentation { published: routes::published }))
-        .configure(routes::configure)
-        .service(docs::static_file)
-        .service(docs::favicon)
-        .configure(play::configure)
+        .app_data(play::forms())
         .configure(admin::configure)
-        .route("/", web::get().to(admin::front_door))
-        .default_service(web::to(docs::fallback))
+        .configure(|config| routes::configure(config, pages()))
         .wrap(from_fn(observe))
         .into_factory()
         .map_err(|error: actix_web::Error| Response::from(error))

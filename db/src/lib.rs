@@ -6,3 +6,4 @@ pub mod link;
 pub mod pool;
 pub mod retry;
 pub mod tenancy;
+pub mod url;

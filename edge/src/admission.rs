@@ -40,7 +40,8 @@ const WAITING_PLACES: usize = 512;
 const WAITING_PLACES_EACH: usize = 64;
 /// How long a large request waits for the ones before it.
 const LARGE_WAIT: Duration = Duration::from_secs(10);
-/// Routes that always answer, however busy the server is.
+/// Routes that always answer, however busy the server is. So does OPTIONS: it costs next to nothing, and a page whose preflight fails
+/// does not learn why.
 const ALWAYS: &[&str] = &["/healthz", "/readyz", "/metrics"];
 
 /// The limits on concurrent work.
@@ -116,7 +117,7 @@ impl Admission {
     /// # Errors
     /// `unavailable` if no place is free.
     pub fn enter(&self, method: &Method, path: &str) -> Result<Place> {
-        if ALWAYS.contains(&path) {
+        if ALWAYS.contains(&path) || method == Method::OPTIONS {
             return Ok(Place(None));
         }
         // Reject early a turn that could not get a place anyway.

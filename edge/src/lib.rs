@@ -13,6 +13,7 @@ pub mod http;
 pub mod limits;
 pub mod model_profiles;
 pub mod models;
+pub mod origins;
 pub mod panics;
 pub mod passwords;
 pub mod patterns;

@@ -8,7 +8,10 @@
 
 use std::{any::Any, fmt, panic::AssertUnwindSafe};
 
-use actix_web::{HttpResponse, ResponseError, http::StatusCode};
+use actix_web::{
+    HttpResponse, ResponseError,
+    http::{StatusCode, header::HeaderMap},
+};
 use futures_util::{FutureExt, TryFutureExt};
 
 use base::{
@@ -41,14 +44,18 @@ pub fn count(what: &str, payload: &(dyn Any + Send)) {
     tracing::error!(what, said = said.unwrap_or("no text"), "a panic was caught");
 }
 
-/// The complete response to a request that panicked, with headers, because the middleware that adds them is gone.
+/// The complete response to a request that panicked, with all headers, because the middleware that adds most of them is gone. `more` are
+/// those of the request's own.
 #[must_use]
-pub fn answer(id: &RequestId) -> actix_web::Error {
-    Fault(id.to_string()).into()
+pub fn answer(id: &RequestId, more: HeaderMap) -> actix_web::Error {
+    Fault { id: id.to_string(), more }.into()
 }
 
 #[derive(Debug)]
-struct Fault(String);
+struct Fault {
+    id: String,
+    more: HeaderMap,
+}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,13 +71,17 @@ impl ResponseError for Fault {
     fn error_response(&self) -> HttpResponse {
         let error = Error::internal("a request panicked");
         let (policy, state) = Rate::unlimited("requests").headers();
-        HttpResponse::InternalServerError()
+        let mut answer = HttpResponse::InternalServerError()
             .content_type("application/problem+json")
-            .insert_header(("x-request-id", self.0.as_str()))
+            .insert_header(("x-request-id", self.id.as_str()))
             .insert_header(("x-content-type-options", "nosniff"))
             .insert_header(("cache-control", "private, no-store"))
             .insert_header(("ratelimit-policy", policy))
             .insert_header(("ratelimit", state))
-            .body(serde_json::to_vec(&Problem::of(&error, &self.0)).unwrap_or_default())
+            .body(serde_json::to_vec(&Problem::of(&error, &self.id)).unwrap_or_default());
+        for (name, value) in &self.more {
+            answer.headers_mut().append(name.clone(), value.clone());
+        }
+        answer
     }
 }

@@ -30,6 +30,13 @@ impl<T> Patterns<T> {
         let rows = self.0.get(&parts(path).count())?;
         rows.iter().find(|row| row.method == method && fits(&row.pattern, path))
     }
+
+    /// The methods of a path, in the order of their rows. None if no row fits.
+    #[must_use]
+    pub fn methods(&self, path: &str) -> Vec<&'static str> {
+        let rows = self.0.get(&parts(path).count()).into_iter().flatten();
+        rows.filter(|row| fits(&row.pattern, path)).map(|row| row.method).collect()
+    }
 }
 
 /// Whether a pattern fits a path as actix decodes it.

@@ -6,11 +6,9 @@ use std::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use actix_web::HttpRequest;
-use moka::future::Cache;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -21,9 +19,10 @@ use crate::{
     connections::{ConnectionSettings, Connections},
     limits::Limits,
     models::Models,
+    origins::Origins,
     passwords::Passwords,
 };
-use base::{error::Result, secrets::Secrets, stored::Columns};
+use base::{error::Result, secrets::Secrets};
 use db::{feeds::Feeds, pool::Pool};
 
 /// What lower layers tell the layers above. The memory and the work of those layers depend on rows that lower layers
@@ -65,7 +64,7 @@ pub struct Edge {
     pub feeds: Feeds,
     pub passwords: Passwords,
     above: OnceLock<Weak<dyn Above>>,
-    origins: Cache<(), Arc<Vec<String>>>,
+    pub origins: Origins,
     stopping: AtomicBool,
 }
 
@@ -85,7 +84,7 @@ impl Edge {
             feeds: Feeds::default(),
             passwords: Passwords::default(),
             above: OnceLock::new(),
-            origins: Cache::builder().max_capacity(1).time_to_live(Duration::from_secs(5)).build(),
+            origins: Origins::default(),
             stopping: AtomicBool::new(false),
             pool,
             secrets,
@@ -135,20 +134,5 @@ impl Edge {
     #[must_use]
     pub fn client(&self, request: &HttpRequest) -> IpAddr {
         self.proxies.client(request.peer_addr(), request.headers())
-    }
-
-    /// The allowed origins of all tenants, at most five seconds old; empty if the database cannot be reached.
-    pub async fn origins(&self) -> Arc<Vec<String>> {
-        let load = async {
-            let rows = sqlx::query("SELECT * FROM all_origins() AS origin")
-                .fetch_all(&mut *self.pool.acquire().await?)
-                .await?;
-            rows.iter().map(|row| row.read("origin")).collect::<Result<Vec<String>>>().map(Arc::new)
-        };
-        if let Some(known) = self.origins.get(&()).await {
-            return known;
-        }
-        // This future is large and part of every request's future, so box it.
-        Box::pin(self.origins.try_get_with((), load)).await.unwrap_or_default()
     }
 }

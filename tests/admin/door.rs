@@ -163,7 +163,7 @@ async fn forms_of_other_sites_are_refused() {
     assert_eq!(refused.status, 403);
     // Nothing is changed by GET.
     for path in ["/admin/sign-out", "/admin/account/password"] {
-        assert_eq!(mara.send(mara.request("GET", path)).await.status, 404);
+        assert_eq!(mara.send(mara.request("GET", path)).await.status, 405);
     }
 }
 

@@ -9,10 +9,10 @@ use futures_util::future::LocalBoxFuture;
 use migration::{Migrator, MigratorTrait};
 use serde::Serialize;
 use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection, postgres::PgRow};
+use sqlx::{PgConnection, postgres::PgRow};
 
 use super::output::say;
-use crate::database::in_time;
+use crate::database::{as_owner, in_time};
 use base::{error::Result, stored::Columns};
 
 /// The result of a check.
@@ -53,7 +53,7 @@ const NAMED_MAX: usize = 20;
 /// Only if the answer cannot be written. A failed query is a finding.
 pub(super) async fn run(owner_url: &str, as_json: bool) -> Result<ExitCode> {
     let mut findings = Vec::new();
-    match in_time(async { Ok(PgConnection::connect(owner_url).await?) }).await {
+    match in_time(as_owner(owner_url)).await {
         Ok(mut db) => {
             findings.push(database(&mut db).await);
             for (name, check) in CHECKS {

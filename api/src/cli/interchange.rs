@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use sqlx::{Connection, PgConnection};
+use sqlx::Connection;
 
 use crate::database;
 use base::error::{Code, Error, Result};
@@ -51,7 +51,7 @@ pub struct ImportArgs {
 
 /// The command line's caller: the operator, acting for a tenant and within its row limit.
 async fn caller(url: &str, slug: &str) -> Result<Caller> {
-    let mut db = PgConnection::connect(url).await?;
+    let mut db = database::as_owner(url).await?;
     let tenant = tenants::load(&mut db, slug).await?;
     db.close().await?;
     Ok(Caller::operator(Arc::new(tenant)))

@@ -15,7 +15,6 @@ use edge::auth::player_link;
 use std::{io::Write, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
-use sqlx::{Connection, PgConnection};
 
 use self::output::{failed, say};
 use crate::{
@@ -322,7 +321,7 @@ async fn print_play_link(
 ) -> Result<()> {
     let tokens = Tokens::new(&serve::secrets_of(config)?);
     let link = database::in_time(async {
-        let mut db = PgConnection::connect(url).await?;
+        let mut db = database::as_owner(url).await?;
         player_link::make(&mut db, &tokens, (tenant, campaign, player)).await
     });
     let link = link.await?;
@@ -348,7 +347,7 @@ async fn owner_url(config: &Config) -> Result<String> {
 }
 
 async fn tenant(url: &str, command: TenantCommand, json: bool) -> Result<()> {
-    let mut db = PgConnection::connect(url).await?;
+    let mut db = database::as_owner(url).await?;
     match command {
         TenantCommand::Create { slug, name } => {
             let id = tenants::create(&mut db, &slug, &name, &TenantLimits::default()).await?;
@@ -386,7 +385,7 @@ async fn tenant(url: &str, command: TenantCommand, json: bool) -> Result<()> {
 }
 
 async fn key(url: &str, command: KeyCommand, json: bool) -> Result<()> {
-    let mut db = PgConnection::connect(url).await?;
+    let mut db = database::as_owner(url).await?;
     match command {
         KeyCommand::Create { tenant, scopes, expires_in, name } => {
             let mut parsed = Vec::new();

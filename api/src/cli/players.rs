@@ -8,7 +8,7 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 use clap::{Args, ValueEnum};
 use rand::RngExt;
 use serde_json::{Value, json};
-use sqlx::{Connection, PgConnection};
+use sqlx::Connection;
 
 use super::{
     output::{failed, print, say},
@@ -68,7 +68,7 @@ impl Table {
     pub(super) async fn open(mut config: Config, owner_url: &str, tenant: &str) -> Result<Self> {
         let secrets = serve::secrets_of(&mut config)?;
         let url = config.database_url.clone().unwrap_or_else(|| owner_url.to_owned());
-        let mut db = PgConnection::connect(owner_url).await?;
+        let mut db = database::as_owner(owner_url).await?;
         let tenant = tenants::load(&mut db, tenant).await?;
         db.close().await?;
         let pool = database::connect(&url, CONNECTIONS).await?;
@@ -164,7 +164,7 @@ pub(super) async fn command(
 /// `tavernkeep planner`.
 pub(super) async fn switch(owner_url: &str, state: Switch, is_json: bool) -> Result<()> {
     let enabled = matches!(state, Switch::On);
-    let mut db = PgConnection::connect(owner_url).await?;
+    let mut db = database::as_owner(owner_url).await?;
     tenants::switch(&mut db, SWITCH, enabled).await?;
     let text = if enabled {
         "The planner is on, except on servers with FEATURE_PLANNER_ENABLED=false and for tenants that switched it off."

@@ -5,7 +5,6 @@ use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use actix_web::web;
 use rand::RngExt;
-use sqlx::{Connection, PgConnection};
 use tokio::time::{Instant, sleep};
 
 use super::output::print;
@@ -107,6 +106,7 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     let stop_seconds = config.shutdown_seconds;
     let app = web::Data::new(App::new(config, pool.clone(), data.secrets, endpoint, instance)?);
     let state = app.clone().into_inner();
+    state.origins.read(&pool).await?;
     maintenance::start(&state, &data.app_url, held);
     let (server, addr) = crate::server::serve(app.clone())?;
     let handle = server.handle();
@@ -174,7 +174,7 @@ pub(super) async fn interrupted() {
 /// Prints a link to the demo's page at the table.
 async fn invite(addr: std::net::SocketAddr, owner_url: &str, app: &App) {
     let made = async {
-        let mut db = PgConnection::connect(owner_url).await?;
+        let mut db = database::as_owner(owner_url).await?;
         player_link::make(&mut db, &app.tokens, (demo::TENANT, demo::CAMPAIGN, demo::PLAYER)).await
     };
     match made.await {

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use rand::RngExt;
-use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use super::output::{failed, say};
@@ -31,7 +30,7 @@ pub(super) enum TurnCommand {
 
 pub(super) async fn run(config: &Config, owner_url: &str, command: &TurnCommand, as_json: bool) -> Result<ExitCode> {
     let TurnCommand::End { id, keep } = command;
-    let mut db = PgConnection::connect(owner_url).await?;
+    let mut db = database::as_owner(owner_url).await?;
     let tenant = sqlx::query("SELECT tenant_id FROM turn WHERE id = $1").bind(id).fetch_optional(&mut db).await?;
     let tenant: Uuid = match tenant {
         Some(row) => row.read("tenant_id")?,

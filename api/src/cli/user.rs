@@ -2,9 +2,9 @@
 
 use clap::Subcommand;
 use serde_json::json;
-use sqlx::{Connection, PgConnection};
 
 use super::output::say;
+use crate::database;
 use base::error::{Code, Error, Result};
 use edge::{
     passwords,
@@ -57,7 +57,7 @@ pub(super) enum UserCommand {
 }
 
 pub(super) async fn run(url: &str, command: UserCommand, as_json: bool) -> Result<()> {
-    let mut db = PgConnection::connect(url).await?;
+    let mut db = database::as_owner(url).await?;
     match command {
         UserCommand::Create { tenant, email, role, name, password, invite } => {
             let known = Role::parse(&role);

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use sqlx::{Connection, PgConnection};
+use sqlx::Connection;
 use uuid::Uuid;
 
-use crate::config::Config;
+use crate::{config::Config, database};
 use base::{error::Result, stored::Columns};
 use db::tenancy::{self, Actor, Origin, TenantTx};
 use edge::{
@@ -62,7 +62,7 @@ pub struct Demo {
 /// # Errors
 /// Database errors.
 pub async fn ensure(owner_url: &str, pool: &db::pool::Pool, fixed: &Fixed<'_>) -> Result<Demo> {
-    let mut owner = PgConnection::connect(owner_url).await?;
+    let mut owner = database::as_owner(owner_url).await?;
     let found =
         sqlx::query("SELECT tenant_id FROM tenant WHERE slug = $1").bind(TENANT).fetch_optional(&mut owner).await?;
     let (tenant, is_new) = match found {

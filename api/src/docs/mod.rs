@@ -4,14 +4,13 @@
 mod page;
 
 use actix_web::{
-    HttpRequest, HttpResponse, get,
+    HttpRequest, HttpResponse,
     http::{Method, StatusCode, header},
-    route,
     web::{self, Bytes},
 };
 use askama::Template;
 use base::error::{Code, Error, Problem, Result};
-use edge::{caller::access, http::reply::html};
+use edge::http::reply::html;
 use pages::assets;
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -80,13 +79,11 @@ pub async fn problem(path: web::Path<String>) -> Result<HttpResponse> {
 }
 
 /// A file of the pages.
-#[route("/static/{name}", method = "GET", method = "HEAD")]
 pub async fn static_file(request: HttpRequest, name: web::Path<String>) -> Result<HttpResponse> {
     file(&request, &name)
 }
 
 /// Browsers request this for every site, even when a page names another icon.
-#[get("/favicon.ico")]
 pub async fn favicon(request: HttpRequest) -> Result<HttpResponse> {
     file(&request, "icon.svg")
 }
@@ -115,14 +112,13 @@ fn takes_gzip(request: &HttpRequest) -> bool {
     })
 }
 
-/// Answers everything that no route handles: with a page for a browser, with a problem for a client of the API.
+/// Answers for paths that do not exist: with a page for a browser, with a problem for a client of the API.
 ///
 /// # Errors
-/// `not_found` or `method_not_allowed`.
-pub async fn fallback(request: HttpRequest) -> Result<HttpResponse> {
-    let error = access::no_route(&request);
-    if request.method() != Method::GET || request.path().starts_with("/v1/") || !wants_page(&request) {
-        return Err(error);
+/// `not_found`.
+pub async fn elsewhere(request: HttpRequest) -> Result<HttpResponse> {
+    if request.method() != Method::GET || !wants_page(&request) {
+        return Err(Error::not_found("page"));
     }
     let mut answer = html(StatusCode::NOT_FOUND, NoPage.render().map_err(Error::internal)?);
     answer.headers_mut().insert(header::VARY, header::HeaderValue::from_static("accept"));

@@ -1,4 +1,4 @@
-//! Background tasks: liveness, leases, the sweeper, prompt-cache invalidation from the journal, feeds, the bridge's mail,
+//! Background tasks: liveness, leases, the sweeper, allowed origins, prompt-cache invalidation from the journal, feeds, the bridge's mail,
 //! erasures, rows of deleted campaigns, retention.
 //!
 //! Each task does a bounded amount of work at a time and loses nothing if the server dies. Tasks that somebody waits for have
@@ -24,7 +24,7 @@ use db::{
     pool::{Need, with_need},
     tenancy::TURN_LEASE_SECONDS,
 };
-use edge::users::sessions;
+use edge::{origins::READ_EVERY, users::sessions};
 use world::{campaigns::removal, erasure};
 
 /// Must be shorter than the three seconds that `orphaned_turns` allows a server that has lost its lock.
@@ -49,6 +49,7 @@ pub fn start(app: &Arc<App>, url: &str, life: Life) {
     tokio::spawn(with_need(Need::End, sweeper(app.clone())));
     tokio::spawn(with_need(Need::End, tail(app.clone())));
     tokio::spawn(with_need(Need::End, feeds(app.clone())));
+    tokio::spawn(with_need(Need::End, origins(app.clone())));
     tokio::spawn(erasures(app.clone()));
     tokio::spawn(removals(app.clone()));
     tokio::spawn(elsewhere(app.clone()));
@@ -79,6 +80,18 @@ async fn leases(app: Arc<App>, mut life: Life) {
                 });
             }
             Err(error) => tracing::warn!(%error, "could not renew leases"),
+        }
+    }
+}
+
+/// Reads the origins that pages may call from.
+async fn origins(app: Arc<App>) {
+    let mut ticks = interval(READ_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = app.origins.read(&app.pool).await {
+            tracing::warn!(%error, "could not read the allowed origins");
         }
     }
 }

@@ -62,11 +62,14 @@ pub fn read_unkept(what: &str, text: &str) -> Result<Value> {
 /// # Errors
 /// `bad_request` if it is not UTF-8.
 pub fn text(bytes: &[u8]) -> Result<&str> {
-    let text = std::str::from_utf8(bytes).map_err(|e| {
+    utf8(bytes).map(|text| text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|e| {
         let detail = format!("The file is not UTF-8. The first invalid byte is at position {}.", e.valid_up_to());
         Error::new(Code::BadRequest, detail)
-    })?;
-    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+    })
 }
 
 /// Reads a file of JSON strictly. Its texts may have control characters: the caller reports them and calls [`clean`].
@@ -74,7 +77,7 @@ pub fn text(bytes: &[u8]) -> Result<&str> {
 /// # Errors
 /// As for [`read`], and also if the file is not UTF-8.
 pub fn file(bytes: &[u8]) -> Result<Value> {
-    read_unkept("The file", text(bytes)?)
+    read_unkept("The file", utf8(bytes)?)
 }
 
 /// Checks that everything in a value can be stored and read back. Makes lines end with LF.

@@ -13,13 +13,13 @@ pub const DEPTH_MAX: usize = 64;
 /// The largest number of values in one text.
 pub const VALUES_MAX: usize = 1_000_000;
 
-/// Reads a text as one JSON value.
+/// Reads a text as one JSON value. A byte order mark before it means nothing.
 ///
 /// # Errors
 /// Where the JSON is invalid, which key occurs twice, or that it is too deep or has too many values.
 pub fn parse(text: &str) -> serde_json::Result<Value> {
     let left = Cell::new(VALUES_MAX);
-    let mut reader = serde_json::Deserializer::from_str(text);
+    let mut reader = serde_json::Deserializer::from_str(text.strip_prefix('\u{feff}').unwrap_or(text));
     let value = Strict { left: &left, deeper: DEPTH_MAX }.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)

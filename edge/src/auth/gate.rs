@@ -1,24 +1,27 @@
 //! The middleware in front of every `/v1` route. It checks the credential, the request limit, the token's campaign, the
 //! player and the scope, in this order.
 
+use std::net::IpAddr;
+
 use actix_web::{
     HttpMessage,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::header,
+    http::header::{self, HeaderMap},
     middleware::Next,
     web,
 };
 
 use crate::caller::{
     Caller, CallerParts, Scope, Scopes,
-    access::{self, Player, Reach},
+    access::{self, Access, Player, Reach},
     jwt::Claims,
     keys,
 };
-use crate::{limits::Class, state::Edge};
+use crate::{http::router::without_route, limits::Class, state::Edge};
 use base::{
     error::{Code, Error, Result},
+    rate::Rate,
     request_id::RequestId,
 };
 
@@ -30,42 +33,44 @@ pub async fn gate<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> std::result::Result<ServiceResponse<BoxBody>, actix_web::Error> {
-    match admit(&request).await {
+    // The path as actix matches it with the routes.
+    let path = request.match_info().as_str();
+    let Some(wanted) = access::fitting(request.method().as_str(), path) else {
+        let answer = without_route(request.method(), &access::methods(path));
+        return Ok(match answer {
+            Ok(answer) => request.into_response(answer),
+            Err(error) => request.error_response(error),
+        });
+    };
+    match admit(&request, wanted).await {
         Ok(()) => next.call(request).await.map(ServiceResponse::map_into_boxed_body),
         Err(error) => Ok(request.error_response(error)),
     }
 }
 
-async fn admit(request: &ServiceRequest) -> Result<()> {
-    // The path as actix matches it with the routes.
-    let path = request.match_info().as_str();
-    let Some(wanted) = access::fitting(request.method().as_str(), path) else {
-        return Err(access::no_route(request.request()));
-    };
+async fn admit(request: &ServiceRequest, wanted: &'static Access) -> Result<()> {
     request.extensions_mut().insert(wanted);
     if wanted.in_first_frame {
         return Ok(());
     }
     let app = request.app_data::<web::Data<Edge>>().cloned().ok_or_else(|| Error::internal("no application state"))?;
-    let caller = match authenticate(&app, request).await {
+    let id = request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::generate);
+    let client = app.client(request.request());
+    let caller = match authenticate(&app, request.headers(), client, id).await {
         Ok(caller) => caller,
-        Err(error) if error.code == Code::Unauthenticated => return Err(throttle_failures(&app, request, error)),
-        Err(error) => return Err(error),
+        Err(Stranger { error, rate }) => {
+            if let Some(rate) = rate {
+                request.extensions_mut().insert(rate);
+            }
+            return Err(error);
+        }
     };
     let rate = app.limits.check(&caller.tenant, Class::Requests);
     request.extensions_mut().insert(rate);
     request.extensions_mut().insert(caller.clone());
     rate.allowed("requests")?;
-    app.admission.belongs_to(caller.tenant_id(), path)?;
-    if caller.is_narrowed() && wanted.reach == Reach::Tenant {
-        return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
-    }
-    if caller.is_player() && wanted.player == Player::Never {
-        return Err(Error::new(Code::Forbidden, "A player's token cannot do this."));
-    }
-    if let Some(scope) = wanted.lacking(caller.scopes) {
-        return Err(Error::new(Code::Forbidden, format!("This needs the scope `{}`.", scope.as_str())));
-    }
+    app.admission.belongs_to(caller.tenant_id(), request.match_info().as_str())?;
+    allowed(&caller, wanted)?;
     // No name contains a NUL character, and PostgreSQL rejects queries with one.
     if request.uri().path().contains("%00") {
         return Err(Error::not_found("page"));
@@ -73,16 +78,52 @@ async fn admit(request: &ServiceRequest) -> Result<()> {
     Ok(())
 }
 
-/// Limits failed credentials per address, so that guessing is slow.
-fn throttle_failures(app: &Edge, request: &ServiceRequest, error: Error) -> Error {
-    let rate = app.limits.check_failure(app.client(request.request()));
-    request.extensions_mut().insert(rate);
-    rate.allowed("failed sign-ins").err().unwrap_or(error)
+/// Whether a caller may use a route.
+///
+/// # Errors
+/// `forbidden`.
+pub fn allowed(caller: &Caller, wanted: &Access) -> Result<()> {
+    if caller.is_narrowed() && wanted.reach == Reach::Tenant {
+        return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
+    }
+    if caller.is_player() && wanted.player == Player::Never {
+        return Err(Error::new(Code::Forbidden, "A player's token cannot do this."));
+    }
+    match wanted.lacking(caller.scopes) {
+        Some(scope) => Err(Error::new(Code::Forbidden, format!("This needs the scope `{}`.", scope.as_str()))),
+        None => Ok(()),
+    }
 }
 
-async fn authenticate(app: &Edge, request: &ServiceRequest) -> Result<Caller> {
+/// Nobody whom the server knows sent a request.
+pub struct Stranger {
+    pub error: Error,
+    /// How often its address may still fail.
+    pub rate: Option<Rate>,
+}
+
+/// Who sent a request with these headers. Failures are limited per address, so that guessing is slow.
+///
+/// # Errors
+/// `unauthenticated`, or `rate_limited` after too many failures; `unavailable` when the database cannot be asked.
+pub async fn authenticate(
+    app: &Edge,
+    headers: &HeaderMap,
+    client: IpAddr,
+    id: RequestId,
+) -> std::result::Result<Caller, Stranger> {
+    known(app, headers, id).await.map_err(|error| {
+        if error.code != Code::Unauthenticated {
+            return Stranger { error, rate: None };
+        }
+        let rate = app.limits.check_failure(client);
+        Stranger { error: rate.allowed("failed sign-ins").err().unwrap_or(error), rate: Some(rate) }
+    })
+}
+
+async fn known(app: &Edge, headers: &HeaderMap, id: RequestId) -> Result<Caller> {
     let refuse = |why: &str| Error::new(Code::Unauthenticated, why);
-    let header = request.headers().get(header::AUTHORIZATION).ok_or_else(|| refuse("Send a credential."))?;
+    let header = headers.get(header::AUTHORIZATION).ok_or_else(|| refuse("Send a credential."))?;
     let credential = header
         .to_str()
         .ok()
@@ -90,10 +131,7 @@ async fn authenticate(app: &Edge, request: &ServiceRequest) -> Result<Caller> {
         .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
         .map(|(_, credential)| credential.trim())
         .ok_or_else(|| refuse("Send `Authorization: Bearer` and a key or token."))?;
-    let request_id = request.extensions().get::<RequestId>().cloned().unwrap_or_else(RequestId::generate);
-    caller_of(app, credential, request_id)
-        .await?
-        .ok_or_else(|| refuse("The credential is unknown, expired or revoked."))
+    caller_of(app, credential, id).await?.ok_or_else(|| refuse("The credential is unknown, expired or revoked."))
 }
 
 /// The caller of a credential, if it is valid.

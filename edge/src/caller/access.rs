@@ -3,9 +3,6 @@
 
 use std::sync::LazyLock;
 
-use actix_web::HttpRequest;
-use base::error::{Code, Error};
-
 use crate::patterns::{Patterns, Row, fits};
 
 use super::{
@@ -55,10 +52,27 @@ pub struct Access {
     /// a WebSocket. `bridge::connect` requires the scope `play` or `gm`, checks the tenant's origins, and lets a
     /// player's token use only its own session.
     pub in_first_frame: bool,
+    /// The largest body, in bytes.
+    pub body_bytes_max: usize,
 }
 
+/// The largest body in bytes, unless a route takes files.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// The largest file in bytes.
+pub const FILE_BYTES_MAX: usize = 32 * 1024 * 1024;
+
 const fn on(method: &'static str, path: &'static str, reach: Reach, scope: Scope, player: Player) -> Access {
-    Access { method, path, scope: Some(scope), also: None, or: None, reach, player, in_first_frame: false }
+    Access {
+        method,
+        path,
+        scope: Some(scope),
+        also: None,
+        or: None,
+        reach,
+        player,
+        in_first_frame: false,
+        body_bytes_max: BODY_BYTES_MAX,
+    }
 }
 
 impl Access {
@@ -68,6 +82,11 @@ impl Access {
 
     const fn or(self, scope: Scope) -> Self {
         Self { or: Some(scope), ..self }
+    }
+
+    /// A route whose body is a file.
+    const fn file(self) -> Self {
+        Self { body_bytes_max: FILE_BYTES_MAX, ..self }
     }
 
     /// A required scope that the caller lacks.
@@ -134,12 +153,12 @@ pub const TABLE: &[Access] = &[
     on("POST",   "/v1/campaigns/{c}/fork", Tenant, Write, Never).and(Gm),
     on("GET",    "/v1/campaigns/{c}/changes", Campaign, Read, Filtered),
     on("GET",    "/v1/campaigns/{c}/events", Campaign, Read, Filtered),
-    on("POST",   "/v1/campaigns/import", Callers, Write, Never).and(Gm),
+    on("POST",   "/v1/campaigns/import", Callers, Write, Never).and(Gm).file(),
     on("GET",    "/v1/campaigns/{c}/export", Campaign, Read, Never).and(Gm),
     on("GET",    "/v1/campaigns/{c}/lorebook.json", Campaign, Read, Never),
-    on("POST",   "/v1/campaigns/{c}/import/seed", Campaign, Write, Never),
-    on("POST",   "/v1/campaigns/{c}/import/character-card", Campaign, Write, Never),
-    on("POST",   "/v1/campaigns/{c}/import/lorebook", Campaign, Write, Never),
+    on("POST",   "/v1/campaigns/{c}/import/seed", Campaign, Write, Never).file(),
+    on("POST",   "/v1/campaigns/{c}/import/character-card", Campaign, Write, Never).file(),
+    on("POST",   "/v1/campaigns/{c}/import/lorebook", Campaign, Write, Never).file(),
 
     on("GET",    "/v1/campaigns/{c}/characters", Campaign, Read, Filtered),
     on("POST",   "/v1/campaigns/{c}/characters", Campaign, Write, Never),
@@ -225,7 +244,7 @@ pub const TABLE: &[Access] = &[
     on("POST",   "/v1/campaigns/{c}/sessions/{x}/prompt", Campaign, Gm, Never),
     on("POST",   "/v1/campaigns/{c}/sessions/{x}/turns", Campaign, Gm, Never),
 
-    Access { method: "GET", path: "/v1/campaigns/{c}/bridge", scope: None, also: None, or: None, reach: Campaign, player: Own, in_first_frame: true },
+    Access { scope: None, in_first_frame: true, ..on("GET", "/v1/campaigns/{c}/bridge", Campaign, Play, Own) },
 
     on("GET",    "/v1/campaigns/{c}/encounters", Campaign, Read, Filtered),
     on("POST",   "/v1/campaigns/{c}/encounters", Campaign, Play, Never),
@@ -286,26 +305,8 @@ pub fn fitting(method: &str, path: &str) -> Option<&'static Access> {
     ROWS.find(method, path).map(|row| row.value)
 }
 
-/// The methods that are allowed on a requested path.
+/// The methods of a requested path, decoded.
 #[must_use]
 pub fn methods(path: &str) -> Vec<&'static str> {
-    let path = path.trim_end_matches('/');
-    TABLE.iter().filter(|a| a.fits(path)).map(|a| a.method).collect()
-}
-
-/// Paths that need no credential and so are not in the access table.
-const OPEN: [&str; 5] = ["/healthz", "/readyz", "/metrics", "/openapi.yaml", "/docs"];
-
-/// The error for a path that does not exist, or not with this method.
-#[must_use]
-pub fn no_route(request: &HttpRequest) -> Error {
-    let open = OPEN.contains(&request.path()).then_some("GET");
-    let allowed: Vec<_> = methods(request.path()).into_iter().chain(open).collect();
-    if allowed.is_empty() || allowed.contains(&request.method().as_str()) {
-        return Error::not_found("page");
-    }
-    let detail = format!("This path accepts only {}.", allowed.join(", "));
-    let mut error = Error::new(Code::MethodNotAllowed, detail);
-    error.allow = Some(allowed.join(", "));
-    error
+    ROWS.methods(path)
 }

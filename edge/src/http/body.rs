@@ -2,7 +2,13 @@
 
 use std::{any::TypeId, time::Duration};
 
-use actix_web::{FromRequest, HttpMessage, HttpRequest, dev::Payload, error::PayloadError, http::header, web};
+use actix_web::{
+    FromRequest, HttpMessage, HttpRequest,
+    dev::Payload,
+    error::PayloadError,
+    http::header::{self, HeaderMap},
+    web,
+};
 use futures_util::{StreamExt, future::LocalBoxFuture};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -11,18 +17,23 @@ use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use super::{bounds, idempotency::IdempotencyKey};
-use crate::{admission, caller::Caller, connections::took_too_long, state::Edge};
+use crate::{
+    admission,
+    caller::{
+        Caller,
+        access::{Access, BODY_BYTES_MAX},
+    },
+    connections::took_too_long,
+    state::Edge,
+};
 use base::{
     error::{Code, Error, Result},
     json,
 };
 
-/// The largest JSON body in bytes, unless a route sets another limit.
-pub const BODY_BYTES_MAX: usize = 1024 * 1024;
-
 /// A JSON body read as `T`. It may be empty only if the route takes no body. With `NUL`, its strings may contain NUL
 /// characters; such a route must not store them.
-pub struct Body<T, const BYTES_MAX: usize = BODY_BYTES_MAX, const NUL: bool = false> {
+pub struct Body<T, const NUL: bool = false> {
     pub value: T,
     /// The client's `Idempotency-Key`, bound to this body.
     pub idempotency: Option<IdempotencyKey>,
@@ -33,7 +44,7 @@ pub struct Body<T, const BYTES_MAX: usize = BODY_BYTES_MAX, const NUL: bool = fa
 #[serde(deny_unknown_fields)]
 pub struct NoBody {}
 
-impl<T, const BYTES_MAX: usize, const NUL: bool> FromRequest for Body<T, BYTES_MAX, NUL>
+impl<T, const NUL: bool> FromRequest for Body<T, NUL>
 where
     T: DeserializeOwned + ToSchema + 'static,
 {
@@ -43,7 +54,7 @@ where
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let bytes = read(&request, &mut payload, BYTES_MAX).await?;
+            let bytes = read(&request, &mut payload).await?;
             let idempotency = IdempotencyKey::from_request(&request, &Sha256::digest(&bytes))?;
             let value = match bytes.is_empty() {
                 // A forgotten body must not be taken for an empty object.
@@ -80,7 +91,7 @@ fn checked<T: DeserializeOwned + ToSchema + 'static>(value: Value) -> Result<T> 
     bounds::typed(value)
 }
 
-/// Reads a body of at most `bytes_max` bytes.
+/// Reads a body of at most as many bytes as its route accepts.
 ///
 /// # Errors
 /// - `payload_too_large`
@@ -88,13 +99,25 @@ fn checked<T: DeserializeOwned + ToSchema + 'static>(value: Value) -> Result<T> 
 /// - `bad_request` for a body that ends early
 /// - `request_timeout` for a body that takes too long
 /// - `unavailable` when the server has no room for it
-pub async fn read(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<web::BytesMut> {
+pub async fn read(request: &HttpRequest, payload: &mut Payload) -> Result<web::BytesMut> {
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|e| e != "identity") {
         return Err(Error::new(Code::UnsupportedMediaType, "Send the body without a content encoding."));
     }
-    let too_large =
-        || Error::new(Code::PayloadTooLarge, format!("The body of this route may have at most {bytes_max} bytes."));
-    received(request, payload, bytes_max, too_large).await
+    let access = request.extensions().get::<&'static Access>().copied();
+    let bytes_max = access.map_or(BODY_BYTES_MAX, |access| access.body_bytes_max);
+    received(request, payload, bytes_max, || too_large(bytes_max)).await
+}
+
+/// The error for a body of more than `bytes_max` bytes.
+#[must_use]
+pub fn too_large(bytes_max: usize) -> Error {
+    Error::new(Code::PayloadTooLarge, format!("The body of this route may have at most {bytes_max} bytes."))
+}
+
+/// The length of a body as its headers announce it.
+#[must_use]
+pub fn announced(headers: &HeaderMap) -> Option<usize> {
+    headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok())
 }
 
 /// How long we wait for the next part of a body before the request gives up its place until the rest has arrived.
@@ -110,7 +133,7 @@ pub async fn received(
     bytes_max: usize,
     too_large: impl Fn() -> Error,
 ) -> Result<web::BytesMut> {
-    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    let announced = announced(request.headers());
     if announced.is_some_and(|n| n > bytes_max) {
         return Err(too_large());
     }

@@ -10,20 +10,21 @@ use actix_service::Service;
 use actix_web::{
     body::BoxBody,
     dev::ServiceResponse,
-    http::{
-        StatusCode,
-        header::{self, HeaderMap, HeaderName, HeaderValue},
-    },
+    http::header::{self, HeaderName, HeaderValue},
 };
 use futures_util::{FutureExt, StreamExt, TryFutureExt};
 use tokio::time::Instant;
 
-use super::observe::{count, has_body};
-use crate::{connections::Line, state::Edge};
-use base::request_id::RequestId;
+use super::{
+    body::announced,
+    cors,
+    observe::{count, has_body, problem},
+};
+use crate::{admission::Place, connections::Line, state::Edge};
 use base::{
-    error::{Error, Problem},
+    error::{self, Error},
     rate::Rate,
+    request_id::RequestId,
 };
 
 /// We read the body of a rejected request up to this size and for this long; otherwise its connection would be lost.
@@ -46,54 +47,66 @@ pub fn enter<S>(
 where
     S: Service<Request, Response = ServiceResponse<BoxBody>>,
 {
-    match app.admission.enter(request.method(), request.path()) {
-        Ok(place) => {
-            request.extensions_mut().insert(place);
-            inside.call(request).map_ok(Response::from).left_future()
+    match take_place(app, &request) {
+        Ok(()) => inside.call(request).map_ok(Response::from).left_future(),
+        Err(busy) => {
+            refuse(refusal(app, &request, &id_of(&request), &busy), request, Instant::now()).map(Ok).right_future()
         }
-        Err(busy) => refuse(request, busy, Instant::now()).map(Ok).right_future(),
     }
 }
 
-/// The answer to a rejected request.
-async fn refuse(mut request: Request, busy: Error, started: Instant) -> Response<BoxBody> {
-    let id = RequestId::from_header(request.headers().get("x-request-id").map(HeaderValue::as_bytes));
+/// Gives a request its place, unless it has one already.
+///
+/// # Errors
+/// `unavailable`.
+pub fn take_place(app: &Edge, request: &Request) -> error::Result<()> {
+    if request.extensions().contains::<Place>() {
+        return Ok(());
+    }
+    let place = app.admission.enter(request.method(), request.path())?;
+    request.extensions_mut().insert(place);
+    Ok(())
+}
+
+/// Answers a rejected request, after its body.
+async fn refuse(answer: Response<BoxBody>, mut request: Request, started: Instant) -> Response<BoxBody> {
     // A body that was not read to its end leaves the client owing the rest.
     let work = request.conn_data::<Rc<Line>>().map(Line::work);
     if has_body(request.headers())
         && let Some(work) = &work
     {
-        let length = request.headers().get(header::CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+        let is_short = announced(request.headers()).is_some_and(|bytes| bytes <= BODY_BYTES_MAX);
         let mut body = work.timely(request.take_payload(), BODY_WAIT);
-        if length.is_some_and(|bytes| bytes <= BODY_BYTES_MAX) {
+        if is_short {
             while matches!(body.next().await, Some(Ok(_))) {}
         }
     }
-    let status = StatusCode::from_u16(busy.code.status()).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-    count(request.method(), "refused", status, started);
-    let body = serde_json::to_vec(&Problem::of(&busy, &id.to_string())).unwrap_or_default();
-    let mut answer = Response::with_body(status, BoxBody::new(body));
-    headers(answer.headers_mut(), &busy, &id, request.path());
+    count(request.method(), "refused", answer.status(), started);
     answer
 }
 
-/// Sets the headers that every answer has, with the values for an unidentified caller.
-fn headers(headers: &mut HeaderMap, busy: &Error, id: &RequestId, path: &str) {
-    let mut give = |name: HeaderName, value: &'static str| {
-        headers.insert(name, HeaderValue::from_static(value));
-    };
-    give(header::CONTENT_TYPE, "application/problem+json");
-    give(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    if path.starts_with("/v1") {
-        give(header::CACHE_CONTROL, "private, no-store");
+/// The id of a request.
+#[must_use]
+pub fn id_of(request: &Request) -> RequestId {
+    RequestId::from_header(request.headers().get("x-request-id").map(HeaderValue::as_bytes))
+}
+
+/// An answer that nothing but the door has seen, with the headers that every answer has.
+pub fn refusal(app: &Edge, request: &Request, id: &RequestId, error: &Error) -> Response<BoxBody> {
+    let mut answer: Response<BoxBody> = problem(error, id).into();
+    let headers = answer.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if request.path().starts_with("/v1") {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
     }
     let (policy, state) = &*UNLIMITED;
     headers.insert(HeaderName::from_static("ratelimit-policy"), policy.clone());
     headers.insert(HeaderName::from_static("ratelimit"), state.clone());
-    if let Some(seconds) = busy.retry_after_seconds {
-        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    }
     if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
         headers.insert(HeaderName::from_static("x-request-id"), id);
     }
+    if let Some(asked) = cors::Asked::by(request.method(), request.path(), request.headers()) {
+        cors::expose(headers, &asked, None, &app.origins);
+    }
+    answer
 }

@@ -1,10 +1,16 @@
 //! The outermost middleware: request ids, problem bodies, common headers, metrics, the access log.
 
-use std::{borrow::Cow, rc::Rc};
+use std::{
+    borrow::Cow,
+    convert::Infallible,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll},
+};
 
 use actix_web::{
     HttpMessage, HttpRequest, HttpResponse,
-    body::{BoxBody, MessageBody},
+    body::{BodySize, BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::{
         Method, StatusCode,
@@ -44,29 +50,31 @@ pub async fn observe<B: MessageBody + 'static>(
     let started = Instant::now();
     let id = RequestId::from_header(request.headers().get("x-request-id").map(header::HeaderValue::as_bytes));
     request.extensions_mut().insert(id.clone());
-    let origin = request.headers().get(header::ORIGIN).cloned();
+    let (method, uri) = (request.method().clone(), request.uri().clone());
+    let page = Page::of(&request).map(Box::new);
     let place = request.extensions_mut().remove::<Place>().unwrap_or_default();
     let work = begun(&mut request);
-    let (method, uri) = (request.method().clone(), request.uri().clone());
+    if method == Method::HEAD {
+        as_get(&mut request);
+    }
     let answered = panics::caught("a request", async {
-        if method != Method::OPTIONS || origin.is_none() {
-            return next.call(request).await.map(ServiceResponse::map_into_boxed_body);
+        match page.as_ref().is_some_and(|page| page.asked.is_preflight) {
+            true => Ok(request.into_response(HttpResponse::NoContent().finish())),
+            false => next.call(request).await.map(ServiceResponse::map_into_boxed_body),
         }
-        let answer = match request.app_data::<web::Data<Edge>>().cloned() {
-            // Boxed, because few requests are preflights, and every request holds the space for this.
-            Some(app) => Box::pin(cors::preflight(&app, &request)).await,
-            None => HttpResponse::NoContent().finish(),
-        };
-        Ok(request.into_response(answer))
     });
     let mut response = match admission::at(place, answered).await {
         Ok(answered) => answered?,
         Err(Panicked) => {
             held::released().await;
-            let route = access::fitting(method.as_str(), uri.path()).map_or("unmatched", |access| access.path);
+            let route = access::fitting(routed(&method).as_str(), uri.path()).map_or("unmatched", |access| access.path);
             count(&method, route, StatusCode::INTERNAL_SERVER_ERROR, started);
             tracing::error!(request_id = %id, method = %method, route, "a request panicked");
-            return Err(panics::answer(&id));
+            let mut headers = HeaderMap::new();
+            if let Some(page) = page {
+                page.let_read(&mut headers, None);
+            }
+            return Err(panics::answer(&id, headers));
         }
     };
     // An error could reveal dice. Nobody may see it before these dice are recorded as spent.
@@ -74,9 +82,57 @@ pub async fn observe<B: MessageBody + 'static>(
     if response.response().error().is_some() || response.status().as_u16() == 404 {
         response = with_problem(response, &id);
     }
-    finish_headers(&mut response, &id, origin.as_ref());
-    record(&response, &id, started);
-    Ok(response.map_body(|_, body| connections::until_it_ends(body, work)))
+    finish_headers(&mut response, &id, page.as_deref());
+    record(&response, &method, &id, started);
+    Ok(response.map_body(|_, body| match method == Method::HEAD {
+        true => BoxBody::new(Unsent(body.size())),
+        false => connections::until_it_ends(body, work),
+    }))
+}
+
+/// A page of another origin, or of ours, that sent the request.
+struct Page {
+    app: web::Data<Edge>,
+    asked: cors::Asked,
+}
+
+impl Page {
+    fn of(request: &ServiceRequest) -> Option<Self> {
+        let asked = cors::Asked::by(request.method(), request.path(), request.headers())?;
+        Some(Self { app: request.app_data::<web::Data<Edge>>()?.clone(), asked })
+    }
+
+    fn let_read(&self, headers: &mut HeaderMap, caller: Option<&Caller>) {
+        cors::expose(headers, &self.asked, caller, &self.app.origins);
+    }
+}
+
+/// The method whose route answers.
+fn routed(method: &Method) -> &Method {
+    if method == Method::HEAD { &Method::GET } else { method }
+}
+
+/// Makes a request with HEAD one with GET: it is answered in the same way, but for the body. It never becomes a WebSocket, which has no
+/// answer without one.
+fn as_get(request: &mut ServiceRequest) {
+    let head = request.head_mut();
+    head.method = Method::GET;
+    head.headers_mut().remove(header::UPGRADE);
+}
+
+/// The body of an answer to HEAD: as long as GET's, and not sent.
+struct Unsent(BodySize);
+
+impl MessageBody for Unsent {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        self.0
+    }
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<web::Bytes, Infallible>>> {
+        Poll::Ready(None)
+    }
 }
 
 /// Registers the request as work of its connection. Its body must arrive in time, whoever reads it.
@@ -135,7 +191,7 @@ fn with_problem(response: ServiceResponse, id: &RequestId) -> ServiceResponse {
 }
 
 /// The response for an error.
-fn problem(error: &Error, id: &RequestId) -> HttpResponse {
+pub(super) fn problem(error: &Error, id: &RequestId) -> HttpResponse {
     let body = serde_json::to_vec(&Problem::of(error, &id.to_string())).unwrap_or_default();
     let mut answer = HttpResponse::build(StatusCode::from_u16(error.code.status()).unwrap_or_default());
     answer.content_type("application/problem+json");
@@ -154,10 +210,10 @@ fn problem(error: &Error, id: &RequestId) -> HttpResponse {
     answer.body(body)
 }
 
-fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option<&header::HeaderValue>) {
+fn finish_headers(response: &mut ServiceResponse, id: &RequestId, page: Option<&Page>) {
     let rate = response.request().extensions().get::<Rate>().copied().unwrap_or_else(|| Rate::unlimited("requests"));
     let refused = response.request().extensions().get::<Refused>().map(|Refused(limit)| *limit);
-    let caller = response.request().extensions().get::<Caller>().cloned();
+    let caller = page.and_then(|_| response.request().extensions().get::<Caller>().cloned());
     let is_api = response.request().path().starts_with("/v1");
     let headers = response.headers_mut();
     // What rejected the request is newer than what was counted when it came.
@@ -178,13 +234,13 @@ fn finish_headers(response: &mut ServiceResponse, id: &RequestId, origin: Option
         let value = if headers.contains_key(header::ETAG) { "private, no-cache" } else { "private, no-store" };
         headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static(value));
     }
-    if let (Some(origin), Some(caller)) = (origin, caller) {
-        cors::expose(headers, origin, &caller.tenant.origins);
+    if let Some(page) = page {
+        page.let_read(headers, caller.as_ref());
     }
 }
 
 /// Counts an answer in the metrics. Returns the method as metrics name it, and how long the answer took.
-pub(super) fn count<'m>(method: &'m Method, route: &str, status: StatusCode, started: Instant) -> (&'m str, f64) {
+pub(crate) fn count<'m>(method: &'m Method, route: &str, status: StatusCode, started: Instant) -> (&'m str, f64) {
     let seconds = started.elapsed().as_secs_f64();
     let method = match method.as_str() {
         m @ ("GET" | "POST" | "PATCH" | "PUT" | "DELETE" | "OPTIONS" | "HEAD") => m,
@@ -207,23 +263,28 @@ fn pattern(request: &HttpRequest) -> Cow<'static, str> {
     request.match_pattern().map_or(Cow::Borrowed("unmatched"), Cow::Owned)
 }
 
-fn record(response: &ServiceResponse, id: &RequestId, started: Instant) {
+fn record(response: &ServiceResponse, method: &Method, id: &RequestId, started: Instant) {
     let request = response.request();
     let route = pattern(request);
-    let route: &str = &route;
     let status = response.status();
-    let (method, seconds) = count(request.method(), route, status, started);
+    let (method, seconds) = count(method, &route, status, started);
     if status.as_u16() == 429 {
         metrics::RATE_LIMITED.inc();
     }
-    let ms = seconds * 1000.0;
-    if matches!(status.as_u16(), 401 | 403) {
-        let by = request.extensions().get::<Caller>().map(|caller| caller.actor().signature());
-        return tracing::info!(request_id = %id, method, route, status = status.as_u16(), ms, by, "refused");
+    let by = || request.extensions().get::<Caller>().map(|caller| caller.actor().signature());
+    let by = if matches!(status.as_u16(), 401 | 403) { by() } else { None };
+    note(id, method, &route, status, seconds * 1000.0, by);
+}
+
+/// Writes an answer to the access log. `by` names the caller who was refused.
+pub(crate) fn note(id: &RequestId, method: &str, route: &str, status: StatusCode, ms: f64, by: Option<String>) {
+    let code = status.as_u16();
+    if matches!(code, 401 | 403) {
+        return tracing::info!(request_id = %id, method, route, status = code, ms, by, "refused");
     }
-    if status.is_success() && method == "GET" {
-        tracing::debug!(request_id = %id, method, route, status = status.as_u16(), ms, "answered");
+    if status.is_success() && matches!(method, "GET" | "HEAD") {
+        tracing::debug!(request_id = %id, method, route, status = code, ms, "answered");
     } else {
-        tracing::info!(request_id = %id, method, route, status = status.as_u16(), ms, "answered");
+        tracing::info!(request_id = %id, method, route, status = code, ms, "answered");
     }
 }

@@ -8,26 +8,53 @@ use std::{
 };
 
 use actix_web::{
-    HttpMessage, Route,
+    HttpMessage, HttpResponse, Route,
     dev::{Service, ServiceFactory, ServiceRequest, ServiceResponse},
+    http::{Method, header},
 };
 use futures_util::future::{Either, LocalBoxFuture, try_join_all};
 
-use crate::{
-    caller::access,
-    patterns::{self, Patterns, Row},
-};
+use crate::patterns::{self, Patterns, Row};
+use base::error::{Code, Error, Result};
 
 /// The pattern that fits a request's path. The router puts it into the request's extensions.
 #[derive(Clone, Debug)]
 pub struct Pattern(pub Cow<'static, str>);
 
+/// Answers a request whose path has only these other methods. A route of GET takes HEAD too: see [`super::observe`].
+///
+/// # Errors
+/// `not_found` for a path without methods; `method_not_allowed`.
+pub fn without_route(method: &Method, methods: &[&'static str]) -> Result<HttpResponse> {
+    if methods.is_empty() || methods.contains(&method.as_str()) {
+        return Err(Error::not_found("page"));
+    }
+    let head = |method: &str| (method == "GET").then_some("HEAD");
+    let all: Vec<_> = methods.iter().flat_map(|method| [Some(*method), head(method)]).flatten().collect();
+    let all = format!("{}, OPTIONS", all.join(", "));
+    if method == Method::OPTIONS {
+        return Ok(HttpResponse::NoContent().insert_header((header::ALLOW, all)).finish());
+    }
+    let mut error = Error::new(Code::MethodNotAllowed, format!("This path accepts only {all}."));
+    error.allow = Some(all);
+    Err(error)
+}
+
 /// The routes of a scope: its default service. Of several rows that fit a method and a path, the first counts.
-pub struct Router(Vec<Row<Route>>);
+pub struct Router {
+    rows: Vec<Row<Route>>,
+    elsewhere: Option<Route>,
+}
 
 impl Router {
     pub fn new(rows: impl IntoIterator<Item = Row<Route>>) -> Self {
-        Self(rows.into_iter().collect())
+        Self { rows: rows.into_iter().collect(), elsewhere: None }
+    }
+
+    /// The route of paths that no row has. Without one they are `not_found`.
+    #[must_use]
+    pub fn elsewhere(self, route: Route) -> Self {
+        Self { elsewhere: Some(route), ..self }
     }
 }
 
@@ -37,38 +64,55 @@ impl ServiceFactory<ServiceRequest> for Router {
     type Config = ();
     type Service = Routes;
     type InitError = ();
-    type Future = LocalBoxFuture<'static, Result<Self::Service, ()>>;
+    type Future = LocalBoxFuture<'static, std::result::Result<Self::Service, ()>>;
 
     fn new_service(&self, (): ()) -> Self::Future {
-        let rows = self.0.iter().map(|row| {
+        let rows = self.rows.iter().map(|row| {
             let (method, pattern, handler) = (row.method, row.pattern.clone(), row.value.new_service(()));
-            async move { Ok(Row { method, pattern, value: handler.await? }) }
+            async move { handler.await.map(|value| Row { method, pattern, value }) }
         });
         let rows = try_join_all(rows);
-        Box::pin(async move { rows.await.map(|rows| Routes(Patterns::new(rows))) })
+        let elsewhere = self.elsewhere.as_ref().map(|route| route.new_service(()));
+        Box::pin(async move {
+            let elsewhere = match elsewhere {
+                Some(route) => Some(route.await?),
+                None => None,
+            };
+            rows.await.map(|rows| Routes { rows: Patterns::new(rows), elsewhere })
+        })
     }
 }
 
 type Handler = <Route as ServiceFactory<ServiceRequest>>::Service;
-type Answered = Result<ServiceResponse, actix_web::Error>;
+type Answered = std::result::Result<ServiceResponse, actix_web::Error>;
 
 /// The routes of a [`Router`], in one of actix's threads.
-pub struct Routes(Patterns<Handler>);
+pub struct Routes {
+    rows: Patterns<Handler>,
+    elsewhere: Option<Handler>,
+}
 
 impl Service<ServiceRequest> for Routes {
     type Response = ServiceResponse;
     type Error = actix_web::Error;
     type Future = Either<<Handler as Service<ServiceRequest>>::Future, Ready<Answered>>;
 
-    fn poll_ready(&self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+    fn poll_ready(&self, _: &mut Context<'_>) -> Poll<std::result::Result<(), Self::Error>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&self, mut request: ServiceRequest) -> Self::Future {
         let path = request.match_info().as_str();
-        let Some(row) = self.0.find(request.method().as_str(), path) else {
-            let error = access::no_route(request.request());
-            return Either::Right(ready(Ok(request.error_response(error))));
+        let Some(row) = self.rows.find(request.method().as_str(), path) else {
+            let methods = self.rows.methods(path);
+            if let Some(route) = self.elsewhere.as_ref().filter(|_| methods.is_empty()) {
+                return Either::Left(route.call(request));
+            }
+            let answer = without_route(request.method(), &methods);
+            return Either::Right(ready(Ok(match answer {
+                Ok(answer) => request.into_response(answer),
+                Err(error) => request.error_response(error),
+            })));
         };
         let values: Vec<_> = patterns::values(&row.pattern, path).map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
         for (name, value) in values {

@@ -4,7 +4,10 @@ use actix_web::{
     HttpRequest, HttpResponse,
     body::{BoxBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
-    http::{Method, StatusCode},
+    http::{
+        StatusCode,
+        header::{self, HeaderValue},
+    },
     middleware::Next,
 };
 use askama::Template;
@@ -29,13 +32,9 @@ struct ProblemPage<'a> {
 /// Renders an error as a page, or as a fragment that htmx puts beside the form. Visitors who are not signed in are
 /// redirected to the sign-in form.
 pub(super) async fn errors_as_pages<B: MessageBody + 'static>(
-    mut request: ServiceRequest,
+    request: ServiceRequest,
     next: Next<B>,
 ) -> std::result::Result<ServiceResponse<BoxBody>, actix_web::Error> {
-    // HEAD is handled as GET; the connection leaves out the body.
-    if request.method() == Method::HEAD {
-        request.head_mut().method = Method::GET;
-    }
     let response = match next.call(request).await {
         Ok(response) => response.map_into_boxed_body(),
         Err(error) => return Err(error),
@@ -80,7 +79,10 @@ fn refused(request: &HttpRequest, error: &Error) -> HttpResponse {
         Ok(body) => {
             let mut answer = html(status, body);
             if let Some(seconds) = error.retry_after_seconds {
-                answer.headers_mut().insert(actix_web::http::header::RETRY_AFTER, seconds.into());
+                answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+            }
+            if let Some(allow) = error.allow.as_deref().and_then(|allow| HeaderValue::from_str(allow).ok()) {
+                answer.headers_mut().insert(header::ALLOW, allow);
             }
             answer
         }

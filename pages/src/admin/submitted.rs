@@ -74,7 +74,7 @@ impl Submitted {
         secret: Option<&Secret>,
         holds: Holds,
     ) -> Result<Self> {
-        if matches!(*request.method(), Method::GET | Method::HEAD) {
+        if *request.method() == Method::GET {
             return Ok(Self::default());
         }
         from_our_page(request)?;

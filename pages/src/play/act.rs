@@ -1,6 +1,6 @@
 //! What a player says: to somebody, to everyone, or to the game, which decides what the character does.
 
-use actix_web::{HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use ai::{
     planner::{
         act::act,
@@ -39,7 +39,7 @@ const GAME: &str = "*";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Words {
+pub struct Words {
     /// An NPC's slug; empty for everyone; `*` for the game.
     #[serde(default)]
     to: String,
@@ -57,7 +57,6 @@ struct Pending<'a> {
 }
 
 /// Says something.
-#[post("/{campaign}/say")]
 pub async fn say(
     app: web::Data<Ai>,
     visitor: Visitor,
@@ -174,10 +173,9 @@ async fn write(app: &Ai, (caller, campaign): (Caller, Uuid), message: NewMessage
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Attempt {}
+pub struct Attempt {}
 
 /// Tries the last answer to this player again. The new one arrives like every message, in place of the other.
-#[post("/{campaign}/turns/{turn}/again")]
 pub async fn try_again(
     app: web::Data<Ai>,
     visitor: Visitor,
@@ -198,13 +196,12 @@ pub async fn try_again(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Chosen {
+pub struct Chosen {
     /// The turn to choose.
     turn: Uuid,
 }
 
 /// Chooses another alternative of the last answer to this player.
-#[post("/{campaign}/choose")]
 pub async fn choose(
     app: web::Data<Ai>,
     visitor: Visitor,
@@ -223,13 +220,12 @@ pub async fn choose(
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Met {
+pub struct Met {
     /// The slug of an NPC.
     to: String,
 }
 
 /// Lets an NPC greet the player, if their conversation has not begun.
-#[post("/{campaign}/meet")]
 pub async fn meet(
     app: web::Data<Ai>,
     visitor: Visitor,

@@ -1,6 +1,6 @@
 //! What a player does in a fight by a button. The buttons are requests to the encounter, as clients of the API make them.
 
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, post, web};
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use ai::state::Ai;
 use base::error::Result;
 use db::tenancy;
@@ -17,13 +17,12 @@ use world::encounters::service;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Act {
+pub struct Act {
     /// The request to the encounter, as JSON.
     action: String,
 }
 
 /// Acts in a fight. The table learns of it live.
-#[post("/{campaign}/fights/{fight}/act")]
 pub async fn act(
     app: web::Data<Ai>,
     visitor: Visitor,

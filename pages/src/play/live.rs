@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actix_web::{
-    HttpRequest, HttpResponse, get,
+    HttpRequest, HttpResponse,
     web::{self, Bytes, BytesMut},
 };
 use askama::Template;
@@ -38,12 +38,11 @@ const COME_BACK_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct From {
+pub struct From {
     after: i64,
 }
 
 /// Follows the table: `message`, `sheet`, `vitals`, `fights`, `people`, `here`, and `over` when the visit has ended.
-#[get("/{campaign}/live")]
 pub async fn follow(
     app: web::Data<Ai>,
     visitor: Result<Visitor>,
@@ -221,7 +220,6 @@ impl Onlooker {
 }
 
 /// A reply while the model writes it: `text` in pieces, and `done`.
-#[get("/{campaign}/turns/{turn}")]
 pub async fn turn(
     app: web::Data<Ai>,
     visitor: Visitor,

@@ -21,27 +21,35 @@ mod table;
 mod visit;
 mod whisper;
 
-use actix_web::web;
+use actix_web::{Route, web};
+
+use edge::patterns::Row;
 
 /// The most bytes of a form: 4,000 characters, each written in at most twelve bytes.
 const FORM_BYTES_MAX: usize = 64 * 1024;
 
-/// Registers the pages.
-pub fn configure(config: &mut web::ServiceConfig) {
-    config.service(
-        web::scope("/play")
-            .app_data(web::FormConfig::default().limit(FORM_BYTES_MAX))
-            .service(visit::enter)
-            .service(visit::leave)
-            .service(table::page)
-            .service(act::say)
-            .service(roll::roll)
-            .service(roll::check)
-            .service(fight::act)
-            .service(act::try_again)
-            .service(act::choose)
-            .service(act::meet)
-            .service(live::follow)
-            .service(live::turn),
-    );
+/// How forms of the table are read.
+#[must_use]
+pub fn forms() -> web::FormConfig {
+    web::FormConfig::default().limit(FORM_BYTES_MAX)
+}
+
+/// Every page and every form of the table.
+#[must_use]
+pub fn routes() -> Vec<Row<Route>> {
+    let row = |method, path: &'static str, value: Route| Row { method, pattern: path.into(), value };
+    vec![
+        row("GET", "/play/{campaign}", web::get().to(table::page)),
+        row("POST", "/play/{campaign}/enter", web::post().to(visit::enter)),
+        row("POST", "/play/{campaign}/leave", web::post().to(visit::leave)),
+        row("GET", "/play/{campaign}/live", web::get().to(live::follow)),
+        row("POST", "/play/{campaign}/say", web::post().to(act::say)),
+        row("POST", "/play/{campaign}/roll", web::post().to(roll::roll)),
+        row("POST", "/play/{campaign}/check", web::post().to(roll::check)),
+        row("POST", "/play/{campaign}/choose", web::post().to(act::choose)),
+        row("POST", "/play/{campaign}/meet", web::post().to(act::meet)),
+        row("POST", "/play/{campaign}/fights/{fight}/act", web::post().to(fight::act)),
+        row("GET", "/play/{campaign}/turns/{turn}", web::get().to(live::turn)),
+        row("POST", "/play/{campaign}/turns/{turn}/again", web::post().to(act::try_again)),
+    ]
 }

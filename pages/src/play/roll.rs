@@ -1,7 +1,7 @@
 //! Rolls at the table: a formula, or a check or a save of the player's sheet. Dice come from the campaign's fair stream, and
 //! everyone sees them.
 
-use actix_web::{HttpRequest, HttpResponse, post, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use ai::state::Ai;
 use base::error::{Error, Result};
 use db::tenancy::{self, TenantTx};
@@ -51,12 +51,11 @@ pub fn parse(text: &str) -> Option<&str> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Roll {
+pub struct Roll {
     formula: String,
 }
 
 /// Rolls a formula.
-#[post("/{campaign}/roll")]
 pub async fn roll(
     app: web::Data<Ai>,
     visitor: Visitor,
@@ -120,13 +119,12 @@ async fn told(tx: &TenantTx, campaign: Uuid, who: &character::Model, facts: Roll
 /// What of the sheet is rolled.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OfSheet {
+pub struct OfSheet {
     /// `ability`, `skill`, `save`, `attack` or `damage`, and after a space the name of the ability, the skill or the attack.
     of: String,
 }
 
 /// Rolls something of the player's sheet, without a difficulty: the game master knows it.
-#[post("/{campaign}/check")]
 pub async fn check(
     app: web::Data<Ai>,
     visitor: Visitor,

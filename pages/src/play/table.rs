@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use actix_web::{HttpRequest, HttpResponse, get, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use entity::{character, session::Role};
 use serde::Deserialize;
@@ -288,7 +288,7 @@ pub struct Fights {
 }
 
 #[derive(Default, Deserialize)]
-struct Wished {
+pub struct Wished {
     /// The slug of an NPC to write to.
     to: Option<String>,
     /// The slug of a character to whisper to.
@@ -298,7 +298,6 @@ struct Wished {
 }
 
 /// The table, or the form to join it for people without a visit.
-#[get("/{campaign}")]
 pub async fn page(
     app: web::Data<Ai>,
     request: HttpRequest,

@@ -6,7 +6,7 @@ use actix_web::{
     FromRequest, HttpMessage, HttpRequest, HttpResponse,
     cookie::{Cookie, SameSite, time::Duration},
     dev::Payload,
-    post, web,
+    web,
 };
 use serde::Deserialize;
 use time::OffsetDateTime;
@@ -89,12 +89,11 @@ fn request_id(request: &HttpRequest) -> RequestId {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Enter {
+pub struct Enter {
     token: String,
 }
 
 /// Exchanges a player's token for a visit.
-#[post("/{campaign}/enter")]
 pub async fn enter(request: HttpRequest, campaign: web::Path<String>, form: Filled<Enter>) -> HttpResponse {
     page_or_alert(&request, entered(&request, &campaign, form).await)
 }
@@ -130,7 +129,6 @@ fn lasts(caller: &Caller) -> i64 {
 }
 
 /// Ends a visit: its cookie no longer works, whoever has it.
-#[post("/{campaign}/leave")]
 pub async fn leave(request: HttpRequest) -> HttpResponse {
     if let Err(error) = left(&request).await {
         return alert(&request, &error);

@@ -19,7 +19,7 @@ use edge::{
     caller::Caller,
     http::{
         Reply,
-        body::{BODY_BYTES_MAX, Body},
+        body::Body,
         computed,
         resource::{Ref, campaign_id},
         write,
@@ -78,11 +78,7 @@ pub struct Statistics {
 #[utoipa::path(post, path = "/v1/dice/roll",
     tag = "dice", operation_id = "roll_dice", request_body = RollRequest,
     responses((status = 200, body = RollReport), (status = "default", body = Problem)))]
-pub async fn roll(
-    app: web::Data<Edge>,
-    caller: Caller,
-    body: Body<RollRequest, BODY_BYTES_MAX, true>,
-) -> Result<Reply> {
+pub async fn roll(app: web::Data<Edge>, caller: Caller, body: Body<RollRequest, true>) -> Result<Reply> {
     let RollRequest { rolls, variables, dice, seed, campaign } = &body.value;
     if dice.is_some() {
         caller.needs_game_master("Giving dice")?;

@@ -4,7 +4,6 @@ use actix_web::{FromRequest, HttpRequest, dev::Payload, http::header, web};
 use futures_util::future::LocalBoxFuture;
 use sha2::{Digest, Sha256};
 
-use super::IMPORT_BYTES_MAX;
 use base::error::{Code, Error, Result};
 use edge::http::{body, idempotency::IdempotencyKey};
 
@@ -24,7 +23,7 @@ impl FromRequest for File {
     fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
-            let bytes = body::read(&request, &mut payload, IMPORT_BYTES_MAX).await?.freeze();
+            let bytes = body::read(&request, &mut payload).await?.freeze();
             let media = request.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
             let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
             if !TYPES.contains(&essence.as_str()) {

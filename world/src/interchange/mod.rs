@@ -38,4 +38,4 @@ pub mod service;
 pub mod text;
 
 /// The largest import in bytes.
-pub const IMPORT_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub const IMPORT_BYTES_MAX: usize = edge::caller::access::FILE_BYTES_MAX;
