@@ -20,6 +20,7 @@ mod roles;
 mod saving;
 mod screenshots;
 mod second_factor;
+mod signed_out;
 mod speed;
 mod tenant;
 mod together;

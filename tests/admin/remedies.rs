@@ -236,51 +236,6 @@ async fn forms_take_what_the_lists_give_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_written_outlives_the_session() {
-    let server = Server::start().await;
-    let tenant = server.tenant("acme").await;
-    let world = tenant.world().await;
-    let password = server.user(tenant.tenant, super::EMAIL, Role::Editor).await;
-    let mut mara = Visitor::at(&server);
-    mara.sign_in(super::EMAIL, &password).await.expect(303);
-    let path = format!("{CAMPAIGN}/npcs");
-    let end = async || {
-        sqlx::query("DELETE FROM editor_session").execute(&mut server.owner().await).await.unwrap();
-    };
-    end().await;
-    let written = [("name", "Zoe"), ("description", "She said \"no\".\nTwice & again.")];
-    let page = mara.post(&path, &written).await;
-    mara.keep(&page);
-    let page = page.expect(401).text;
-    assert!(page.contains("are not saved yet") && !page.contains("Zoe"), "{page}");
-    // A wrong password loses nothing either.
-    let mut kept = vec![("kept".to_owned(), field(&page, "kept")), ("kept_path".to_owned(), field(&page, "kept_path"))];
-    for (word, status) in [("wrong", 401), (password.as_str(), 200)] {
-        let mut fields = vec![("email", super::EMAIL), ("password", word)];
-        fields.extend(kept.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        let answer = mara.post("/admin/sign-in", &fields).await;
-        mara.keep(&answer);
-        let page = answer.expect(status).text;
-        if status == 401 {
-            assert_eq!(field(&page, "kept"), kept[0].1);
-        } else {
-            assert!(page.contains(&format!("action=\"{path}\"")) && page.contains("not saved yet"), "{page}");
-            kept = super::forms::fields_of(&page);
-        }
-    }
-    world.get("/npcs/zoe").await.expect(404);
-    let fields: Vec<(&str, &str)> = kept.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    mara.send(super::form(mara.request("POST", &path), &fields)).await.expect(303);
-    assert_eq!(world.get("/npcs/zoe").await.expect(200).body["description"], "She said \"no\".\nTwice & again.");
-    // What is too much to be carried is said to be lost, and nothing of another site is carried.
-    end().await;
-    let page = mara.post(&path, &[("description", &"x".repeat(60_000))]).await.expect(401).text;
-    assert!(page.contains("the sign-in cannot keep them") && !page.contains("name=\"kept\""), "{page}");
-    let foreign = super::form(mara.request("POST", &path), &written).header("origin", "https://evil.example");
-    assert!(!mara.send(foreign).await.text.contains("name=\"kept\""));
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_would_write_over_somebodys_work_says_so_first() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;

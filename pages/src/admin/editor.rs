@@ -19,7 +19,7 @@ use super::{
     page::Page,
     pending_form,
     render_blocks::RenderBlocks,
-    submitted::Submitted,
+    submitted::{Sent, Submitted, not_of_this_visit},
     words,
 };
 use crate::model::{self, Model};
@@ -145,7 +145,13 @@ impl Editor {
             );
             return Err(Error::new(Code::Forbidden, why));
         }
-        let form = Submitted::read(&request, payload, Some(&secret), page.holds).await?;
+        let form = match Submitted::sent(&request, payload, Some(&secret), page.holds).await? {
+            Sent::Now(form) => form,
+            Sent::FromEarlier(form) => {
+                pending_form::set_aside(&request, form.fields());
+                return Err(not_of_this_visit());
+            }
+        };
         let model = model::of(&app, &caller.tenant, None).await;
         Ok(Self { app, request, user, tenant_name: place.tenant_name, role: place.role, model, caller, form, secret })
     }

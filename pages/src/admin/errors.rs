@@ -14,7 +14,7 @@ use askama::Template;
 
 use super::{
     answer::{html, is_htmx, see},
-    sign_in,
+    pending_form, sign_in,
 };
 use base::error::{Code, Error};
 
@@ -55,6 +55,12 @@ pub(super) async fn errors_as_pages<B: MessageBody + 'static>(
 fn refused(request: &HttpRequest, error: &Error) -> HttpResponse {
     if error.code == Code::Unauthenticated {
         return sign_in::sent_there(request);
+    }
+    if error.code == Code::Forbidden
+        && let Some(kept) = pending_form::of(request).filter(|kept| !kept.fields.is_empty())
+        && let Ok(page) = sign_in::of_an_earlier_session(request, &kept)
+    {
+        return page;
     }
     if error.code == Code::SecondFactorNeeded {
         return match is_htmx(request) {

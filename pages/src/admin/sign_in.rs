@@ -54,7 +54,9 @@ impl FromRequest for Stranger {
         let (request, mut payload) = (request.clone(), payload.take());
         Box::pin(async move {
             let secret = secret_of(&request);
-            let form = Submitted::read(&request, &mut payload, secret.as_ref(), Holds::Little).await?;
+            let signs_in = request.path().starts_with("/admin/sign-in");
+            let holds = if signs_in { Holds::Carried } else { Holds::Little };
+            let form = Submitted::read(&request, &mut payload, secret.as_ref(), holds).await?;
             Ok(Self { secret, form })
         })
     }
@@ -96,8 +98,7 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
     let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Reload the page.")) };
     let (address, next) = (stranger.form.text("email").trim(), stranger.form.text("next"));
     let password = stranger.form.text("password").to_owned();
-    let kept =
-        PendingForm { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
+    let kept = PendingForm::carried(stranger.form.text("kept_path"), stranger.form.text("kept"));
     let refuse = |status, why: &str| sign_in_page(&request, status, &before, (next, address), Some(why), &kept);
     // Old accounts may have an address that a new account may not.
     if !address.contains('@') || address.len() > 1024 || password.is_empty() || password.len() > 1024 {
@@ -142,13 +143,19 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
 /// Redirects somebody who has signed in completely to the page that they wanted.
 fn entered(request: &HttpRequest, secret: &Secret, next: &str, kept: &PendingForm) -> Result<HttpResponse> {
     metrics::SIGN_INS.with_label_values(&["done"]).inc();
-    let mut answer = match kept.read() {
-        fields if fields.is_empty() => see(own_path(next)),
-        fields => {
-            let (path, next) = (own_path(&kept.path).to_owned(), own_path(next).to_owned());
-            let page = PendingFormPage { path, next, token_field: TOKEN_FIELD, token: secret.form_token(), fields };
-            html(StatusCode::OK, page.render().map_err(Error::internal)?)
-        }
+    let kept_fields = kept.read();
+    let mut answer = if kept_fields.fields.is_empty() {
+        see(own_path(next))
+    } else {
+        let page = PendingFormPage {
+            heading: "You are signed in again",
+            path: own_path(&kept.path),
+            next: own_path(next),
+            token_field: TOKEN_FIELD,
+            token: secret.form_token(),
+            kept: kept_fields,
+        };
+        html(StatusCode::OK, page.html()?)
     };
     answer.add_cookie(&keep_secret(request, Some(secret))).map_err(|e| Error::internal(e.to_string()))?;
     Ok(answer)
@@ -184,8 +191,7 @@ pub async fn enter_code(request: HttpRequest, stranger: Stranger) -> Result<Http
     let app = app_of(&request)?;
     let Some(before) = stranger.secret else { return Err(Error::new(Code::Forbidden, "Reload the page.")) };
     let next = stranger.form.text("next");
-    let kept =
-        PendingForm { path: stranger.form.text("kept_path").to_owned(), fields: stranger.form.text("kept").to_owned() };
+    let kept = PendingForm::carried(stranger.form.text("kept_path"), stranger.form.text("kept"));
     let Some(half) = second_factor::half(&app.pool, &before).await? else {
         let why = "The sign-in took too long, or the password was changed. Sign in again.";
         return sign_in_page(&request, StatusCode::UNAUTHORIZED, &before, (next, ""), Some(why), &kept);
@@ -274,16 +280,33 @@ pub fn sent_there(request: &HttpRequest) -> HttpResponse {
     }
 }
 
-const NOT_SAVED: &str = "You were signed out, so your changes are not saved yet. Sign in, then send them again.";
-const NOT_CARRIED: &str = "You were signed out, so your changes are not saved, and the sign-in cannot keep them. \
-    Go back in your browser, copy your text, then sign in.";
-
 /// The sign-in form. It carries a submitted form that could not be saved.
 fn with_what_was_written(request: &HttpRequest, kept: &PendingForm) -> Result<HttpResponse> {
     let secret = secret_of(request).unwrap_or_else(Secret::generate);
-    let why = if kept.fields.is_empty() { NOT_CARRIED } else { NOT_SAVED };
-    let from = request.headers().get("referer").and_then(|v| v.to_str().ok()).and_then(path_of).unwrap_or_default();
-    sign_in_page(request, StatusCode::UNAUTHORIZED, &secret, (&from, ""), Some(why), kept)
+    sign_in_page(request, StatusCode::UNAUTHORIZED, &secret, (&shown_before(request), ""), Some(kept.notice), kept)
+}
+
+/// The page that a form was sent from.
+fn shown_before(request: &HttpRequest) -> String {
+    request.headers().get("referer").and_then(|v| v.to_str().ok()).and_then(path_of).unwrap_or_default()
+}
+
+/// Shows somebody who has signed in again since a page was loaded what they sent from it, to be sent again.
+///
+/// # Errors
+/// `internal` if the page cannot be written.
+pub(super) fn of_an_earlier_session(request: &HttpRequest, kept: &PendingForm) -> Result<HttpResponse> {
+    let secret = secret_of(request).ok_or_else(|| Error::internal("a form of nobody was kept"))?;
+    let next = shown_before(request);
+    let page = PendingFormPage {
+        heading: "You have signed in again since this page was opened",
+        path: own_path(&kept.path),
+        next: own_path(&next),
+        token_field: TOKEN_FIELD,
+        token: secret.form_token(),
+        kept: kept.read(),
+    };
+    Ok(html(StatusCode::FORBIDDEN, page.html()?))
 }
 
 /// The path and query of an address.

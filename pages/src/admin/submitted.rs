@@ -8,6 +8,7 @@ use actix_web::{
 };
 use futures_util::stream;
 
+use super::answer::is_htmx;
 use base::{
     error::{Code, Error, Result},
     json, text,
@@ -24,14 +25,17 @@ pub enum Holds {
     Little,
     /// Fields: the longest text that a row may have, with each character written in at most twelve bytes, and the other fields.
     Fields,
+    /// The sign-in form, which may carry another form's fields in base64.
+    Carried,
     /// Fields and a file as large as the API's import accepts.
     File,
 }
 
 impl Holds {
-    const fn bytes_max(self) -> usize {
+    pub(super) const fn bytes_max(self) -> usize {
         match self {
             Self::Little => 64 * 1024,
+            Self::Carried => Self::Fields.bytes_max() / 3 * 4 + 2 * Self::Little.bytes_max(),
             Self::Fields => 2 * 1024 * 1024,
             Self::File => 33 * 1024 * 1024,
         }
@@ -74,8 +78,24 @@ impl Submitted {
         secret: Option<&Secret>,
         holds: Holds,
     ) -> Result<Self> {
+        match Self::sent(request, payload, secret, holds).await? {
+            Sent::Now(form) => Ok(form),
+            Sent::FromEarlier(_) => Err(not_of_this_visit()),
+        }
+    }
+
+    /// [`Submitted::read`] that also gives a form with the token of another session.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) async fn sent(
+        request: &HttpRequest,
+        payload: &mut Payload,
+        secret: Option<&Secret>,
+        holds: Holds,
+    ) -> Result<Sent> {
         if *request.method() == Method::GET {
-            return Ok(Self::default());
+            return Ok(Sent::Now(Self::default()));
         }
         from_our_page(request)?;
         let secret = secret.ok_or_else(not_of_this_visit)?;
@@ -91,15 +111,19 @@ impl Submitted {
         let body = match body(request, payload, holds.bytes_max()).await {
             // Users who chose a file that is too large see the form again.
             Err(error) if error.code == Code::PayloadTooLarge && holds == Holds::File => {
-                return Ok(Self { is_too_large: true, ..Self::default() });
+                return Ok(Sent::Now(Self { is_too_large: true, ..Self::default() }));
             }
             body => body?,
         };
         let form = if has_parts { Self::parts(media, body).await? } else { Self::pairs(&body)? };
-        if in_header.is_none() && !secret.matches_form_token(form.text(TOKEN_FIELD)) {
-            return Err(not_of_this_visit());
+        let token = form.text(TOKEN_FIELD);
+        if in_header.is_some() || secret.matches_form_token(token) {
+            return Ok(Sent::Now(form));
         }
-        Ok(form)
+        // A browser says where a form comes from. This one is from a page of ours that has a token.
+        let is_ours =
+            request.headers().contains_key(header::ORIGIN) && !token.is_empty() && !has_parts && !is_htmx(request);
+        if is_ours { Ok(Sent::FromEarlier(form)) } else { Err(not_of_this_visit()) }
     }
 
     fn pairs(body: &[u8]) -> Result<Self> {
@@ -197,7 +221,15 @@ impl Submitted {
     }
 }
 
-fn not_of_this_visit() -> Error {
+/// A form, by the session that its page was given to.
+pub(super) enum Sent {
+    Now(Submitted),
+    /// The user has signed in again since. Nothing may be done with it before the user says so.
+    FromEarlier(Submitted),
+}
+
+/// The error for a form with another session's token.
+pub(super) fn not_of_this_visit() -> Error {
     let why = "This form does not belong to your session, or your session is over. Go back, reload the page, and send it again.";
     Error::new(Code::Forbidden, why)
 }
