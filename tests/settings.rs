@@ -2,7 +2,7 @@
 
 use std::{process::Stdio, str::FromStr, time::Duration};
 
-use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection, postgres::PgConnectOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, postgres::PgConnectOptions};
 use tavernkeep::config::Config;
 use tokio::{
     io::copy_bidirectional,
@@ -135,6 +135,29 @@ async fn a_search_path_without_public_is_refused_in_words() {
             }
         }
     }
+    // The role that the server logs in as has a path of its own.
+    owner.execute(AssertSqlSafe(format!("ALTER DATABASE \"{name}\" RESET search_path"))).await.unwrap();
+    let guest = format!("tkt_{}_{}_path", std::process::id(), db.number);
+    for set in [
+        format!("CREATE ROLE {guest} LOGIN PASSWORD 'guest' IN ROLE tavernkeep_app"),
+        format!("ALTER ROLE {guest} IN DATABASE \"{name}\" SET search_path = other"),
+    ] {
+        owner.execute(AssertSqlSafe(set)).await.unwrap();
+    }
+    let url = PgConnectOptions::from_str(&db.url).unwrap().username(&guest).password("guest").to_url_lossy();
+    let done = Command::new(program("tavernkeep"))
+        .arg("serve")
+        .env_clear()
+        .env("DATABASE_URL", url.as_str())
+        .env("MIGRATION_DATABASE_URL", &db.url)
+        .env("TAVERNKEEP_SECRET_KEY", "0123456789abcdef0123456789abcdef")
+        .stdin(Stdio::null())
+        .output();
+    let done = tokio::time::timeout(Duration::from_secs(60), done).await.expect("it ends").unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains(&format!("ALTER ROLE {guest} SET search_path")), "{said}");
+    owner.execute(AssertSqlSafe(format!("DROP ROLE {guest}"))).await.unwrap();
+    owner.execute(AssertSqlSafe(format!("ALTER DATABASE \"{name}\" SET search_path = other"))).await.unwrap();
     let (_, findings) = operator(&db.url, &["doctor"]).await;
     assert!(findings.to_string().contains("search_path"), "{findings}");
     owner.execute(AssertSqlSafe(format!("ALTER DATABASE \"{name}\" RESET search_path"))).await.unwrap();

@@ -51,18 +51,20 @@ pub async fn as_owner(url: &str) -> Result<PgConnection> {
 /// Our statements name tables without a schema, and migrations make them in the first schema of the search path.
 async fn finds_tables<'c>(db: impl Executor<'c, Database = Postgres>) -> Result<()> {
     let row = sqlx::query(
-        "SELECT current_schema() IS NOT DISTINCT FROM 'public' AS finds, current_setting('search_path') AS path, current_user AS name",
+        "SELECT current_schema() IS NOT DISTINCT FROM 'public' AS finds, current_setting('search_path') AS path, \
+         session_user AS login, current_user AS role",
     )
     .fetch_one(db)
     .await?;
     if row.read::<bool>("finds")? {
         return Ok(());
     }
-    let (path, name): (String, String) = (row.read("path")?, row.read("name")?);
+    let [path, login, role] = ["path", "login", "role"].map(|name| row.read::<String>(name));
+    let (path, login, role) = (path?, login?, role?);
     Err(Error::internal(format!(
-        "The tables of Tavernkeep are in the schema `public`, but the role `{name}` does not look there first: its search_path is \
-         `{path}`. Put `public` first (`ALTER ROLE … SET search_path = public`), let the role use that schema (`GRANT USAGE ON SCHEMA \
-         public`), or remove `search_path` from the database's URL."
+        "The tables of Tavernkeep are in the schema `public`, but the role `{login}` does not look there first: its search_path is \
+         `{path}`. Put `public` first (`ALTER ROLE {login} SET search_path = public`), or remove `search_path` from the database's URL. \
+         If `public` is first, let the role use that schema (`GRANT USAGE ON SCHEMA public TO {role}`)."
     )))
 }
 

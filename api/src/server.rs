@@ -62,7 +62,8 @@ pub fn serve(app: web::Data<App>) -> Result<(Server, SocketAddr)> {
                 let app = app.clone();
                 move |request| {
                     let app = app.clone();
-                    async move { expect(&app, request).await }
+                    // Boxed, because each connection holds the space for this and few clients ask.
+                    Box::pin(async move { expect(&app, request).await })
                 }
             }))
             .h1(apply_fn_factory(map_config(service(app.clone()), |()| AppConfig::default()), {

@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::Mutex;
+
 use base::{error::Result, stored::Columns};
 use db::pool::Pool;
 
@@ -17,13 +19,17 @@ pub const READ_EVERY: Duration = Duration::from_secs(5);
 
 /// The origins of all tenants.
 #[derive(Default)]
-pub struct Origins(RwLock<Vec<String>>);
+pub struct Origins {
+    list: RwLock<Vec<String>>,
+    /// One reader at a time, so that no older list takes the place of a newer one.
+    reading: Mutex<()>,
+}
 
 impl Origins {
     /// Whether some tenant allows an origin.
     #[must_use]
     pub fn has(&self, origin: &str) -> bool {
-        allows(&self.0.read().unwrap_or_else(PoisonError::into_inner), origin)
+        allows(&self.list.read().unwrap_or_else(PoisonError::into_inner), origin)
     }
 
     /// Reads the list from the database.
@@ -31,9 +37,10 @@ impl Origins {
     /// # Errors
     /// Database errors. The list stays as it was.
     pub async fn read(&self, pool: &Pool) -> Result<()> {
+        let _alone = self.reading.lock().await;
         let rows = sqlx::query("SELECT * FROM all_origins() AS origin").fetch_all(&mut *pool.acquire().await?).await?;
         let list = rows.iter().map(|row| row.read("origin")).collect::<Result<_>>()?;
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = list;
+        *self.list.write().unwrap_or_else(PoisonError::into_inner) = list;
         Ok(())
     }
 }

@@ -40,6 +40,7 @@ use edge::{
         resource::{Place, Ref, campaign_id},
     },
     limits::Class,
+    origins::allows,
 };
 use world::sessions::open::{self, Wish};
 
@@ -157,7 +158,7 @@ async fn authenticate(app: &Ai, upgrade: &Upgrade, token: &str) -> Result<Caller
     app.limits.check(&caller.tenant, Class::Requests).allowed("requests")?;
     may_connect(&caller)?;
     if let Some(origin) = &upgrade.origin
-        && !caller.tenant.origins.iter().any(|known| known == origin || known == "*")
+        && !allows(&caller.tenant.origins, origin)
     {
         return Err(Error::new(
             Code::Forbidden,

@@ -3,54 +3,83 @@
 //!
 //! What passes here is checked again by [`super::gate`], which also counts it. The path's ids and the body's content are not looked at.
 
+use std::rc::Rc;
+
 use actix_http::{HttpMessage, Request, Response};
-use actix_web::{body::BoxBody, dev::Url};
+use actix_web::{body::BoxBody, dev::Url, http::StatusCode};
 use tokio::time::Instant;
 
 use super::gate::{allowed, authenticate};
 use crate::{
-    caller::access,
+    caller::{Caller, access},
+    connections::Line,
     http::{
         body::{announced, too_large},
-        door,
+        door::{self, Refusal},
         observe::{count, note},
-        router::without_route,
+        router::{routed, without_route},
     },
+    limits::Class,
     state::Edge,
 };
-use base::{error::Error, request_id::RequestId};
+use base::{error::Error, metrics, request_id::RequestId};
 
 /// Lets the client send its body, or answers instead.
 ///
 /// # Errors
 /// The answer.
 pub async fn expect(app: &Edge, request: Request) -> Result<Request, Response<BoxBody>> {
+    // The client waits for us, so nothing is owed.
+    let _work = request.conn_data::<Rc<Line>>().map(Line::work);
     let started = Instant::now();
     let id = door::id_of(&request);
-    let Err(error) = refused(app, &request, &id).await else { return Ok(request) };
-    let answer = door::refusal(app, &request, &id, &error);
-    let ms = count(request.method(), "refused", answer.status(), started).1 * 1000.0;
-    note(&id, request.method().as_str(), "refused", answer.status(), ms, None);
+    let mut route = "refused";
+    let Err(refusal) = checked(app, &request, &id, &mut route).await else { return Ok(request) };
+    let answer = refusal.answer(app, &request, &id);
+    let (method, seconds) = count(request.method(), route, answer.status(), started);
+    match answer.status() {
+        StatusCode::SERVICE_UNAVAILABLE => {}
+        StatusCode::TOO_MANY_REQUESTS => metrics::RATE_LIMITED.inc(),
+        status => {
+            let by = refusal.caller.map(|caller| caller.actor().signature());
+            note(&id, method, route, status, seconds * 1000.0, by);
+        }
+    }
     Err(answer)
 }
 
-async fn refused(app: &Edge, request: &Request, id: &RequestId) -> Result<(), Error> {
+/// Checks what is known from the head of a request. `route` becomes the pattern that fits.
+async fn checked(app: &Edge, request: &Request, id: &RequestId, route: &mut &str) -> Result<(), Refusal> {
     door::take_place(app, request)?;
     let path = Url::new(request.uri().clone());
-    if !path.path().starts_with("/v1/") {
+    let (method, path) = (routed(request.method()), path.path());
+    if !path.starts_with("/v1/") {
         return Ok(());
     }
-    let Some(wanted) = access::fitting(request.method().as_str(), path.path()) else {
-        return without_route(request.method(), &access::methods(path.path())).map(|_| ());
+    let Some(wanted) = access::fitting(method.as_str(), path) else {
+        without_route(method, &access::methods(path))?;
+        return Ok(());
     };
-    let client = app.proxies.client(request.peer_addr(), request.headers());
+    *route = wanted.path;
+    let mut caller = None;
     if !wanted.in_first_frame {
-        let caller =
-            authenticate(app, request.headers(), client, id.clone()).await.map_err(|stranger| stranger.error)?;
-        allowed(&caller, wanted)?;
+        let client = app.proxies.client(request.peer_addr(), request.headers());
+        let known = authenticate(app, request.headers(), client, id.clone()).await;
+        let known = known.map_err(|stranger| Refusal { error: stranger.error, rate: stranger.rate, caller: None })?;
+        allowed(&known, wanted).map_err(|error| counted(app, &known, error))?;
+        caller = Some(known);
     }
-    match announced(request.headers()) {
-        Some(bytes) if bytes > wanted.body_bytes_max => Err(too_large(wanted.body_bytes_max)),
+    match (announced(request.headers()), caller) {
+        (Some(bytes), Some(caller)) if bytes > wanted.body_bytes_max => {
+            Err(counted(app, &caller, too_large(wanted.body_bytes_max)))
+        }
         _ => Ok(()),
     }
+}
+
+/// A refusal of a known caller counts as a request.
+fn counted(app: &Edge, caller: &Caller, error: Error) -> Refusal {
+    let rate = app.limits.check(&caller.tenant, Class::Requests);
+    let error = rate.allowed("requests").err().unwrap_or(error);
+    Refusal { error, rate: Some(rate), caller: Some(caller.clone()) }
 }

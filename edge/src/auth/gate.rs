@@ -18,7 +18,7 @@ use crate::caller::{
     jwt::Claims,
     keys,
 };
-use crate::{http::router::without_route, limits::Class, state::Edge};
+use crate::{http::router::answer_without_route, limits::Class, state::Edge};
 use base::{
     error::{Code, Error, Result},
     rate::Rate,
@@ -36,11 +36,8 @@ pub async fn gate<B: MessageBody + 'static>(
     // The path as actix matches it with the routes.
     let path = request.match_info().as_str();
     let Some(wanted) = access::fitting(request.method().as_str(), path) else {
-        let answer = without_route(request.method(), &access::methods(path));
-        return Ok(match answer {
-            Ok(answer) => request.into_response(answer),
-            Err(error) => request.error_response(error),
-        });
+        let methods = access::methods(path);
+        return Ok(answer_without_route(request, &methods));
     };
     match admit(&request, wanted).await {
         Ok(()) => next.call(request).await.map(ServiceResponse::map_into_boxed_body),

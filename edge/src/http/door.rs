@@ -5,7 +5,7 @@
 
 use std::{rc::Rc, sync::LazyLock, time::Duration};
 
-use actix_http::{HttpMessage, Request, Response};
+use actix_http::{ConnectionType, HttpMessage, Request, Response};
 use actix_service::Service;
 use actix_web::{
     body::BoxBody,
@@ -20,7 +20,7 @@ use super::{
     cors,
     observe::{count, has_body, problem},
 };
-use crate::{admission::Place, connections::Line, state::Edge};
+use crate::{admission::Place, caller::Caller, connections::Line, state::Edge};
 use base::{
     error::{self, Error},
     rate::Rate,
@@ -32,11 +32,13 @@ const BODY_BYTES_MAX: usize = 64 * 1024;
 const BODY_WAIT: Duration = Duration::from_millis(20);
 
 /// The rate limit headers for a caller whom the server has not identified yet.
-static UNLIMITED: LazyLock<(HeaderValue, HeaderValue)> = LazyLock::new(|| {
-    let (policy, state) = Rate::unlimited("requests").headers();
+static UNLIMITED: LazyLock<(HeaderValue, HeaderValue)> = LazyLock::new(|| in_headers(&Rate::unlimited("requests")));
+
+fn in_headers(rate: &Rate) -> (HeaderValue, HeaderValue) {
+    let (policy, state) = rate.headers();
     let value = |text: String| HeaderValue::from_str(&text).unwrap_or_else(|_| HeaderValue::from_static(""));
     (value(policy), value(state))
-});
+}
 
 /// Lets a request in or rejects it. An open stream holds the space of this future to its end, so it is kept small.
 pub fn enter<S>(
@@ -50,7 +52,8 @@ where
     match take_place(app, &request) {
         Ok(()) => inside.call(request).map_ok(Response::from).left_future(),
         Err(busy) => {
-            refuse(refusal(app, &request, &id_of(&request), &busy), request, Instant::now()).map(Ok).right_future()
+            let answer = Refusal::from(busy).answer(app, &request, &id_of(&request));
+            refuse(answer, request, Instant::now()).map(Ok).right_future()
         }
     }
 }
@@ -91,22 +94,41 @@ pub fn id_of(request: &Request) -> RequestId {
     RequestId::from_header(request.headers().get("x-request-id").map(HeaderValue::as_bytes))
 }
 
-/// An answer that nothing but the door has seen, with the headers that every answer has.
-pub fn refusal(app: &Edge, request: &Request, id: &RequestId, error: &Error) -> Response<BoxBody> {
-    let mut answer: Response<BoxBody> = problem(error, id).into();
-    let headers = answer.headers_mut();
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if request.path().starts_with("/v1") {
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+/// Why a request is answered before it comes to its route.
+pub struct Refusal {
+    pub error: Error,
+    /// None: nobody counted the request.
+    pub rate: Option<Rate>,
+    pub caller: Option<Caller>,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { error, rate: None, caller: None }
     }
-    let (policy, state) = &*UNLIMITED;
-    headers.insert(HeaderName::from_static("ratelimit-policy"), policy.clone());
-    headers.insert(HeaderName::from_static("ratelimit"), state.clone());
-    if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
-        headers.insert(HeaderName::from_static("x-request-id"), id);
+}
+
+impl Refusal {
+    /// The answer, with the headers that every answer has. The connection ends after it if the body was not read.
+    pub fn answer(&self, app: &Edge, request: &Request, id: &RequestId) -> Response<BoxBody> {
+        let mut answer: Response<BoxBody> = problem(&self.error, id).into();
+        if request.head().expect() {
+            answer.head_mut().set_connection_type(ConnectionType::Close);
+        }
+        let headers = answer.headers_mut();
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if request.path().starts_with("/v1") {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+        }
+        let (policy, state) = self.rate.as_ref().map_or_else(|| UNLIMITED.clone(), in_headers);
+        headers.insert(HeaderName::from_static("ratelimit-policy"), policy);
+        headers.insert(HeaderName::from_static("ratelimit"), state);
+        if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
+            headers.insert(HeaderName::from_static("x-request-id"), id);
+        }
+        if let Some(asked) = cors::Asked::by(request.method(), request.uri(), request.headers()) {
+            cors::expose(headers, &asked, self.caller.as_ref(), &app.origins);
+        }
+        answer
     }
-    if let Some(asked) = cors::Asked::by(request.method(), request.path(), request.headers()) {
-        cors::expose(headers, &asked, None, &app.origins);
-    }
-    answer
 }

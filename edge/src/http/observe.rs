@@ -21,7 +21,10 @@ use actix_web::{
 };
 use tokio::time::Instant;
 
-use super::{cors, held, router::Pattern};
+use super::{
+    cors, held,
+    router::{Pattern, routed},
+};
 use crate::{
     admission::{self, Place},
     caller::{
@@ -98,18 +101,13 @@ struct Page {
 
 impl Page {
     fn of(request: &ServiceRequest) -> Option<Self> {
-        let asked = cors::Asked::by(request.method(), request.path(), request.headers())?;
+        let asked = cors::Asked::by(request.method(), request.uri(), request.headers())?;
         Some(Self { app: request.app_data::<web::Data<Edge>>()?.clone(), asked })
     }
 
     fn let_read(&self, headers: &mut HeaderMap, caller: Option<&Caller>) {
         cors::expose(headers, &self.asked, caller, &self.app.origins);
     }
-}
-
-/// The method whose route answers.
-fn routed(method: &Method) -> &Method {
-    if method == Method::HEAD { &Method::GET } else { method }
 }
 
 /// Makes a request with HEAD one with GET: it is answered in the same way, but for the body. It never becomes a WebSocket, which has no

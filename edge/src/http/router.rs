@@ -21,12 +21,18 @@ use base::error::{Code, Error, Result};
 #[derive(Clone, Debug)]
 pub struct Pattern(pub Cow<'static, str>);
 
-/// Answers a request whose path has only these other methods. A route of GET takes HEAD too: see [`super::observe`].
+/// The method whose route answers: that of GET answers HEAD, too.
+#[must_use]
+pub fn routed(method: &Method) -> &Method {
+    if method == Method::HEAD { &Method::GET } else { method }
+}
+
+/// The answer to a request whose method is none of its path's methods.
 ///
 /// # Errors
 /// `not_found` for a path without methods; `method_not_allowed`.
 pub fn without_route(method: &Method, methods: &[&'static str]) -> Result<HttpResponse> {
-    if methods.is_empty() || methods.contains(&method.as_str()) {
+    if methods.is_empty() {
         return Err(Error::not_found("page"));
     }
     let head = |method: &str| (method == "GET").then_some("HEAD");
@@ -38,6 +44,14 @@ pub fn without_route(method: &Method, methods: &[&'static str]) -> Result<HttpRe
     let mut error = Error::new(Code::MethodNotAllowed, format!("This path accepts only {all}."));
     error.allow = Some(all);
     Err(error)
+}
+
+/// Answers with [`without_route`].
+pub fn answer_without_route(request: ServiceRequest, methods: &[&'static str]) -> ServiceResponse {
+    match without_route(request.method(), methods) {
+        Ok(answer) => request.into_response(answer),
+        Err(error) => request.error_response(error),
+    }
 }
 
 /// The routes of a scope: its default service. Of several rows that fit a method and a path, the first counts.
@@ -108,11 +122,7 @@ impl Service<ServiceRequest> for Routes {
             if let Some(route) = self.elsewhere.as_ref().filter(|_| methods.is_empty()) {
                 return Either::Left(route.call(request));
             }
-            let answer = without_route(request.method(), &methods);
-            return Either::Right(ready(Ok(match answer {
-                Ok(answer) => request.into_response(answer),
-                Err(error) => request.error_response(error),
-            })));
+            return Either::Right(ready(Ok(answer_without_route(request, &methods))));
         };
         let values: Vec<_> = patterns::values(&row.pattern, path).map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
         for (name, value) in values {
