@@ -8,6 +8,7 @@ mod drafts;
 mod files;
 mod fuzz;
 mod hostile;
+mod others;
 mod reports;
 mod seeds;
 

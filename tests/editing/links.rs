@@ -178,3 +178,26 @@ async fn links_to_a_part_of_a_page_are_links_to_the_page() {
     assert_eq!(slugs["changed"], 1, "{slugs}");
     assert!(entry(&world, "guide").await["content"].as_str().unwrap().contains("| [[The Ruin\\|x]] | 2 |"));
 }
+
+/// What stands in code is shown as it is written, so it is no link.
+#[tokio::test(flavor = "multi_thread")]
+async fn links_in_code_are_left_alone() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let content = "See [[The Mill]], `[[The Mill]]`, ``a ` [[The Mill]]`` and [[The Mill|it]].\n\n```md\n[[The Mill]]\n```\n\n\
+                   ~~~\n[[The Mill|it]]\n~~~\n\n    [[The Mill]]\n\n- [[The Mill]]\n\n  ```\n  [[The Mill]]\n  ```\n\nA lone ` and [[The Mill]].";
+    for (title, content) in [("The Mill", "Turns."), ("Guide", content), ("Only code", "`[[The Mill]]`")] {
+        world.post("/lore", json!({ "title": title, "content": content, "scope": "global" })).await.expect(201);
+    }
+    world.patch("/lore/the_mill", json!({ "title": "The Old Mill" })).await.expect(200);
+    let mended = world.post("/lore/the_mill/mend-links", json!({ "from": "The Mill" })).await.expect(200).body;
+    assert_eq!(mended["changed"], 1, "{mended:#}");
+    let now = world.get("/lore/guide").await.body["content"].as_str().unwrap().to_owned();
+    assert_eq!(
+        now,
+        "See [[The Old Mill]], `[[The Mill]]`, ``a ` [[The Mill]]`` and [[The Old Mill|it]].\n\n```md\n[[The Mill]]\n```\n\n\
+         ~~~\n[[The Mill|it]]\n~~~\n\n    [[The Mill]]\n\n- [[The Old Mill]]\n\n  ```\n  [[The Mill]]\n  ```\n\nA lone ` and [[The Old Mill]]."
+    );
+    assert_eq!(world.get("/lore/only_code").await.body["content"], "`[[The Mill]]`");
+}

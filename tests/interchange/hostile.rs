@@ -23,7 +23,7 @@ fn zipped(entries: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// A picture with another chunk before its end.
-fn with_chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+pub fn with_chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let mut bytes = world::interchange::png::picture([1; 32], &[]);
     let end = bytes.split_off(bytes.len() - 12);
     bytes.extend(chunk(kind, data));

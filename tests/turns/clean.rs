@@ -10,7 +10,7 @@ use crate::support::Server;
 
 fn cleaner(rules: Value) -> Cleaner {
     let settings = serde_json::from_value(json!({ "clean_answers": rules })).unwrap();
-    Cleaner::of(&settings, "Innkeeper Bob", "Alice").unwrap()
+    Cleaner::of(&settings, &["Innkeeper Bob"], "Alice Thornwood").unwrap()
 }
 
 fn all() -> Cleaner {
@@ -36,11 +36,14 @@ fn each_rule_removes_what_it_says_and_nothing_else() {
         (&players, "Alice (quietly): Hm.\n\nAye.", "Aye."),
         (&players, "Alice: Hm.\n\nAye.", "Aye."),
         (&players, "Alice is here: sit.", "Alice is here: sit."),
+        (&players, "Alice Thornwood: Hm.\n\nAye.", "Aye."),
+        (&players, "Thornwood: Hm.\n\nAye.", "Aye."),
         (&prefixes, "Innkeeper Bob: Aye.\n*Innkeeper Bob* (dry): No.", "Aye.\nNo."),
         (&prefixes, "Innkeeper Bob: *He nods.* Aye.", "*He nods.* Aye."),
         (&prefixes, "**Innkeeper Bob:** **Listen!**", "**Listen!**"),
         (&prefixes, "*Innkeeper Bob: he shrugs.*", "*Innkeeper Bob: he shrugs.*"),
         (&prefixes, "[innkeeper bob]: Aye.", "Aye."),
+        (&prefixes, "Bob: Aye.\n**Innkeeper:** No.\nBob (dry): Well.", "Aye.\nNo.\nWell."),
         (&prefixes, "Innkeeper Bobby: Aye. Alice: No.", "Innkeeper Bobby: Aye. Alice: No."),
         (&unfinished, "It costs 3.5 gold. Then you", "It costs 3.5 gold."),
         (&unfinished, "\"Come in!\" he says. \"Or do", "\"Come in!\" he says."),
@@ -64,11 +67,34 @@ fn each_rule_removes_what_it_says_and_nothing_else() {
     // An NPC of the player's name keeps its words.
     let settings = serde_json::from_value(json!({ "clean_answers": { "player_lines": true } })).unwrap();
     assert_eq!(
-        Cleaner::of(&settings, "alice", "Alice").unwrap().clean("Alice: Hm.\n\nAye.", false).0,
+        Cleaner::of(&settings, &["alice"], "Alice").unwrap().clean("Alice: Hm.\n\nAye.", false).0,
         "Alice: Hm.\n\nAye."
     );
     let settings = serde_json::from_value(json!({ "clean_answers": { "markup": false } })).unwrap();
-    assert!(Cleaner::of(&settings, "Bob", "Alice").is_none());
+    assert!(Cleaner::of(&settings, &["Bob"], "Alice").is_none());
+}
+
+/// Both whole names and their parts, unless the other has them too. A word that is no name is none.
+#[test]
+fn names_are_known_by_their_parts() {
+    let settings =
+        serde_json::from_value(json!({ "clean_answers": { "player_lines": true, "role_prefixes": true } })).unwrap();
+    for (speaker, player, said, cleaned) in [
+        (
+            &["Alice Thornwood", "Ali"][..],
+            "Bob",
+            "Ali: Hm.\nAlice: Hm.\nThornwood: Hm.\nAlice Thornwood: Hm.",
+            "Hm.\nHm.\nHm.\nHm.",
+        ),
+        (&["Alice Thornwood"], "Bob Thornwood", "Thornwood: Hm.\nAlice: Aye.", "Thornwood: Hm.\nAye."),
+        (&["Alice Thornwood"], "Bob Thornwood", "Aye.\n\nBob: Hm.", "Aye."),
+        (&["The Keeper of Gulls"], "Bob", "Of: x\nThe: y\nKeeper: Hm.\nGulls: Aye.", "Of: x\nThe: y\nHm.\nAye."),
+        (&["\"Red\" Rose, M."], "Bob", "Red: Hm.\nM.: x\nRose: Aye.", "Hm.\nM.: x\nAye."),
+        (&["王 小明"], "Bob", "小明：好。", "好。"),
+    ] {
+        let cleaner = Cleaner::of(&settings, speaker, player).unwrap();
+        assert_eq!(cleaner.clean(said, false).0, cleaned, "{speaker:?} {player}");
+    }
 }
 
 proptest! {

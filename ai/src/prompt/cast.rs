@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::scope::{self, LoreScope};
 use edge::tenants::tasks::{Task, slug_in};
-use world::fallen::Fallen;
+use world::{fallen::Fallen, interchange::card};
 
 /// The campaign, the entity and the player, as of the heads in the prompt.
 #[derive(Debug)]
@@ -40,7 +40,9 @@ pub struct EntityFacts {
     pub kind: EntityKind,
     pub id: Uuid,
     pub slug: String,
+    /// What its texts call it: an NPC from a card may have a nickname.
     pub name: String,
+    pub full_name: String,
     pub description: String,
     pub personality: String,
     /// What the author tells the model about this entity.
@@ -74,6 +76,12 @@ pub struct EntityFacts {
 }
 
 impl EntityFacts {
+    /// Its names.
+    #[must_use]
+    pub fn names(&self) -> [&str; 2] {
+        [&self.full_name, &self.name]
+    }
+
     /// An NPC, with the owners it belongs to.
     #[must_use]
     pub fn of_npc(npc: npc::Model, owners: &[owner::Model]) -> Self {
@@ -82,8 +90,9 @@ impl EntityFacts {
             id: npc.id.0,
             scopes: scope::of_npc(&npc, owners),
             fallen: Fallen::of_npc(&npc),
+            name: card::called_here(&npc),
             slug: npc.slug,
-            name: npc.name,
+            full_name: npc.name,
             description: npc.description,
             personality: npc.personality_prompt,
             instructions: npc.instructions,
@@ -124,6 +133,7 @@ impl EntityFacts {
                 .unwrap_or_default(),
             scopes,
             slug: owner.slug,
+            full_name: owner.name.clone(),
             name: owner.name,
             description: owner.description,
             personality: owner.personality_prompt,

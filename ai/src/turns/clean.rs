@@ -99,18 +99,55 @@ pub struct Removed {
 #[derive(Clone, Debug)]
 pub struct Cleaner {
     rules: CleanAnswers,
-    /// The speaker's name and the player's. Empty if there is none.
-    speaker: String,
-    player: String,
+    speaker: Names,
+    player: Names,
 }
 
+/// The names of somebody, as a model may write them in front of a line: the whole ones, and parts of them. Empty if there is nobody.
+#[derive(Clone, Debug, Default)]
+struct Names(Vec<String>);
+
+impl Names {
+    fn of(whole: &[&str]) -> Self {
+        let mut names = Vec::new();
+        for name in whole.iter().map(|name| name.trim_matches(MARKS)).filter(|name| !name.is_empty()) {
+            // A longer name is looked for first.
+            if !names.iter().any(|known: &String| is_same_name(known, name)) {
+                names.push(name.to_owned());
+            }
+        }
+        for part in names.clone().iter().flat_map(|name| name.split_whitespace()) {
+            let part = part.trim_matches(|c: char| !c.is_alphanumeric());
+            let is_name = part.chars().next().is_some_and(|first| !first.is_lowercase()) && part.chars().count() > 1;
+            let is_article = ARTICLES.iter().any(|article| part.eq_ignore_ascii_case(article));
+            if is_name && !is_article && !names.iter().any(|known| is_same_name(known, part)) {
+                names.push(part.to_owned());
+            }
+        }
+        Self(names)
+    }
+
+    /// Leaves out the names that somebody else has too.
+    fn without(mut self, other: &Self) -> Self {
+        self.0.retain(|name| !other.0.iter().any(|theirs| is_same_name(theirs, name)));
+        self
+    }
+
+    fn said<'l>(&self, line: &'l str) -> Option<Said<'l>> {
+        self.0.iter().find_map(|name| said_by(line, name))
+    }
+}
+
+/// Parts of names that are no names.
+const ARTICLES: [&str; 10] = ["the", "der", "die", "das", "le", "la", "les", "el", "los", "il"];
+
 impl Cleaner {
-    /// The campaign's rules. None if no rule is on, or if they cannot be read.
+    /// The campaign's rules for an answer of somebody, who may have several names. None if no rule is on, or if they cannot be read.
     #[must_use]
-    pub fn of(settings: &Extensions, speaker: &str, player: &str) -> Option<Self> {
+    pub fn of(settings: &Extensions, speaker: &[&str], player: &str) -> Option<Self> {
         let rules = CleanAnswers::of(settings)?;
-        let named = |name: &str| name.trim_matches(MARKS).to_owned();
-        Some(Self { rules, speaker: named(speaker), player: named(player) })
+        let (speaker, player) = (Names::of(speaker), Names::of(&[player]));
+        Some(Self { rules, speaker: speaker.clone().without(&player), player: player.without(&speaker) })
     }
 
     /// The text without what the rules remove, and what that was. `was_cut` says that the model had to stop writing.
@@ -120,8 +157,7 @@ impl Cleaner {
         let (mut cleaned, mut removed) = (Cow::Borrowed(text), Vec::new());
         let rules = [
             (markup, CleaningRule::Markup),
-            // Somebody of the same name would lose everything.
-            (player_lines && !is_same_name(&self.player, &self.speaker), CleaningRule::PlayerLines),
+            (player_lines, CleaningRule::PlayerLines),
             (role_prefixes, CleaningRule::RolePrefixes),
             (unfinished_sentences, CleaningRule::UnfinishedSentences),
         ];
@@ -151,7 +187,7 @@ impl Cleaner {
     fn without_player(&self, text: &str, gone: &mut Vec<String>) -> String {
         let (mut kept, mut is_players): (Vec<&str>, bool) = (Vec::new(), false);
         for line in text.lines() {
-            if said_by(line, &self.player).is_some() {
+            if self.player.said(line).is_some() {
                 is_players = true;
             } else if line.trim().is_empty() && is_players {
                 // The empty line before this part separates what is around it.
@@ -159,7 +195,7 @@ impl Cleaner {
                 if kept.last().is_none_or(|before| before.trim().is_empty()) {
                     continue;
                 }
-            } else if said_by(line, &self.speaker).is_some() {
+            } else if self.speaker.said(line).is_some() {
                 is_players = false;
             }
             if is_players { gone.push(line.trim().to_owned()) } else { kept.push(line) }
@@ -169,7 +205,7 @@ impl Cleaner {
 
     /// Leaves out the speaker's name in front of lines.
     fn without_prefixes(&self, text: &str, gone: &mut Vec<String>) -> String {
-        let line = |line| match said_by(line, &self.speaker) {
+        let line = |line| match self.speaker.said(line) {
             Some(Said { words, is_whole: true }) => {
                 gone.push(line[..line.len() - words.len()].trim().to_owned());
                 words

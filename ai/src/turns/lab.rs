@@ -374,7 +374,7 @@ impl Ready {
                 let wanted = PromptRequest::new(&app.prompts, caller, names, mode, models);
                 let base = assemble(&app.prompts, &tx, caller, &wanted).await?.base;
                 let cast = &base.cast;
-                let cleaner = Cleaner::of(&cast.settings, &cast.entity.name, &cast.player.name);
+                let cleaner = Cleaner::of(&cast.settings, &cast.entity.names(), &cast.player.name);
                 (task_of(*kind), base.choose(models), base.key.mode, base.tools.clone(), cleaner)
             }
             PromptSubject::Session(_) => {
@@ -387,7 +387,7 @@ impl Ready {
                 let choice = models.choose(Task::Gm, &[slug_in(settings.get("models"), Task::Gm)]);
                 let mode = question.mode.map_or_else(|| choice.as_ref().map(|choice| choice.mode), Ok);
                 let mode = mode.unwrap_or(ReplyMode::Native);
-                (Task::Gm, choice, mode, None, Cleaner::of(&settings, "", ""))
+                (Task::Gm, choice, mode, None, Cleaner::of(&settings, &[], ""))
             }
         };
         let choice = match named {

@@ -1,7 +1,7 @@
 //! PNG as an envelope: reads text chunks with care, and draws a small picture around a card.
 //!
 //! Pixels are never decoded, so a picture cannot be a decompression bomb. We look only at lengths, checksums, the
-//! picture's size and its texts. A compressed text (`zTXt`) is decompressed only up to the limit for texts.
+//! picture's size and its texts. A compressed text (`zTXt`, `iTXt`) is decompressed only up to the limit for texts.
 
 use std::{borrow::Cow, io::Read};
 
@@ -36,7 +36,7 @@ pub struct Texts<'a> {
     pub is_damaged_elsewhere: bool,
 }
 
-/// The `tEXt` and `zTXt` chunks with a wanted keyword.
+/// The `tEXt`, `zTXt` and `iTXt` chunks with a wanted keyword (PNG, third edition, 11.3.3).
 ///
 /// # Errors
 /// `validation_failed` for an incomplete or damaged PNG.
@@ -55,8 +55,8 @@ pub fn texts<'a>(bytes: &'a [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Te
                 return Err(broken("the checksum of a chunk is wrong; the file was damaged"));
             }
             b"IHDR" => check_size(chunk.data)?,
-            b"tEXt" | b"zTXt" if chunk.data.len() > TEXT_BYTES_MAX => return Err(long()),
-            b"tEXt" | b"zTXt" => {
+            b"tEXt" | b"zTXt" | b"iTXt" if chunk.data.len() > TEXT_BYTES_MAX => return Err(long()),
+            b"tEXt" | b"zTXt" | b"iTXt" => {
                 let end = chunk.data.iter().position(|b| *b == 0).filter(|end| (1..80).contains(end));
                 let (keyword, value) = end
                     .and_then(|end| Some((chunk.data.get(..end)?, chunk.data.get(end + 1..)?)))
@@ -67,9 +67,7 @@ pub fn texts<'a>(bytes: &'a [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Te
                 } else if !chunk.is_sound {
                     found.has_damaged = true;
                 } else {
-                    let is_packed = chunk.kind == *b"zTXt";
-                    let value = if is_packed { Cow::Owned(unpacked(value)?) } else { Cow::Borrowed(value) };
-                    found.sound.push((keyword, value));
+                    found.sound.push((keyword, text_of(chunk.kind, value)?));
                 }
                 continue;
             }
@@ -95,6 +93,25 @@ fn check_size(header: &[u8]) -> Result<()> {
         return Err(broken(&what));
     }
     Ok(())
+}
+
+/// The text of a chunk, from what follows its keyword.
+fn text_of(kind: [u8; 4], value: &[u8]) -> Result<Cow<'_, [u8]>> {
+    match &kind {
+        b"zTXt" => unpacked(value).map(Cow::Owned),
+        b"iTXt" => {
+            let cut = || broken("a text chunk ends before its text");
+            let [is_packed, method, rest @ ..] = value else { return Err(cut()) };
+            // The language, and the keyword in it.
+            let mut parts = rest.splitn(3, |byte| *byte == 0).skip(2);
+            let text = parts.next().ok_or_else(cut)?;
+            match is_packed {
+                0 => Ok(Cow::Borrowed(text)),
+                _ => unpacked(&[&[*method], text].concat()).map(Cow::Owned),
+            }
+        }
+        _ => Ok(Cow::Borrowed(value)),
+    }
 }
 
 /// The text of a `zTXt` chunk. After the keyword comes the compression method; only one is defined.

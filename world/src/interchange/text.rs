@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
-use base::text::on_one_line;
+use base::{json, text::on_one_line};
 
 /// The largest number of keys or tags in one entry.
 const WORDS_MAX: usize = 100;
@@ -337,9 +337,56 @@ pub fn split(text: &str) -> Vec<&str> {
     text.split(',').map(str::trim).filter(|part| !part.is_empty()).collect()
 }
 
+/// True or false, also as 1 or 0, or in words.
+#[must_use]
+pub fn flag(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(is_on) => Some(*is_on),
+        Value::Number(number) if number.as_f64() == Some(1.0) => Some(true),
+        Value::Number(number) if number.as_f64() == Some(0.0) => Some(false),
+        Value::String(text) => match text.trim().to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Some(true),
+            "false" | "no" | "off" | "0" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A number, also as text.
+#[must_use]
+pub fn number(value: &Value) -> Option<Number> {
+    match value {
+        Value::Number(number) => Some(number.clone()),
+        Value::String(text) => {
+            let text = text.trim();
+            let whole = text.parse::<i64>().ok().map(Number::from);
+            whole.or_else(|| Number::from_f64(text.parse().ok().filter(|n: &f64| n.abs() < json::NUMBER_MAX)?))
+        }
+        _ => None,
+    }
+}
+
+/// Makes texts of numbers, in members that are texts or lists of texts.
+pub fn spell(members: &mut Map<String, Value>, names: &[&str]) {
+    let spell = |value: &mut Value| {
+        if let Value::Number(number) = value {
+            *value = number.to_string().into();
+        }
+    };
+    for name in names {
+        match members.get_mut(*name) {
+            Some(Value::Array(items)) => items.iter_mut().for_each(spell),
+            Some(value) => spell(value),
+            None => {}
+        }
+    }
+}
+
 /// A number, rounded to a whole number within limits.
 #[must_use]
 pub fn whole(value: &Value, from: i64, to: i64) -> Option<i64> {
+    let value = number(value)?;
     let number = value.as_i64().or_else(|| {
         let number = value.as_f64().filter(|n| n.is_finite())?.clamp(-1e9, 1e9);
         #[expect(clippy::cast_possible_truncation, reason = "it was clamped")]

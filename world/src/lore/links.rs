@@ -293,6 +293,7 @@ pub async fn mend_in(tx: &TenantTx, caller: &Caller, campaign: Uuid, x: &str, in
         regex: true,
         whole_word: false,
         ignore_case: true,
+        outside_code: true,
     };
     let edit = BulkInput {
         ids: Some(ids.iter().map(Uuid::to_string).collect()),

@@ -154,7 +154,7 @@ impl<'a> Opener<'a> {
             player: Some(base.key.player),
         };
         let mut talk = Talk::new(self.cx, subject, (task_of(job.kind), choice), base.key.mode, start);
-        talk.cleaner = Cleaner::of(&base.cast.settings, &base.cast.entity.name, &base.cast.player.name);
+        talk.cleaner = Cleaner::of(&base.cast.settings, &base.cast.entity.names(), &base.cast.player.name);
         let raw = mechanics.as_ref().map(|m| m.raw.as_str());
         let told = Told { cause: job.cause(), action: &job.action, mechanics: raw, has };
         let wish = again.and_then(|again| again.hint.as_deref()).and_then(Reminder::wish);

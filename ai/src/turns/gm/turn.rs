@@ -81,7 +81,7 @@ impl GmTurn<'_> {
         let mut reads = Reads::later(&app.pool, tenant);
         let window = app.llm.window(&self.talk.choice);
         let prompt = GmPrompt::build(&app.prompts, &mut reads, &mut self.facts, kept.as_deref(), asked, window).await?;
-        self.talk.cleaner = Cleaner::of(&prompt.campaign.settings, "", "");
+        self.talk.cleaner = Cleaner::of(&prompt.campaign.settings, &[], "");
         metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
         Ok(prompt)
     }

@@ -442,6 +442,7 @@ fn replace_of(form: &Submitted) -> Option<Replace> {
         _ => None,
     });
     Some(Replace {
+        outside_code: false,
         find: find.to_owned(),
         with: form.text("with").to_owned(),
         parts: parts.collect(),

@@ -2,8 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::entry::Members;
-use crate::interchange::text::{line, list, split, string};
+use super::{
+    entry::Members,
+    values::{self, Unused, told, told_off},
+};
+use crate::interchange::text::{self, line, list, split, string};
 use base::error::{Error, Result};
 
 /// A format of lorebooks.
@@ -148,6 +151,20 @@ impl Format {
     /// Converts an entry to SillyTavern's format.
     #[must_use]
     pub fn to_world_info(self, source: &Members) -> Members {
+        self.read(source).0
+    }
+
+    /// Converts an entry to SillyTavern's format, and says which of its values could not be used.
+    #[must_use]
+    pub fn read(self, source: &Members) -> (Members, Vec<Unused>) {
+        let mut source = source.clone();
+        text::spell(&mut source, TEXTS);
+        let mut info = self.converted(&source);
+        let unused = values::settle(&mut info);
+        (info, unused)
+    }
+
+    fn converted(self, source: &Members) -> Members {
         match self {
             // Some programs write the entries of one format into the frame of another.
             Format::SillyTavern if CARDS_OWN.iter().any(|name| source.contains_key(*name)) => of_character_book(source),
@@ -155,18 +172,18 @@ impl Format {
             Format::CharacterBook => of_character_book(source),
             Format::Agnai => object(json!({
                 "key": list(source, "keywords"), "content": string(source, "entry"), "comment": string(source, "name"),
-                "order": source.get("weight"), "disable": source.get("enabled") == Some(&Value::Bool(false)),
+                "order": source.get("weight"), "disable": told_off(source, "enabled"),
             })),
             Format::Risu => object(json!({
                 "key": split(string(source, "key")), "keysecondary": split(string(source, "secondkey")),
                 "comment": string(source, "comment"), "content": string(source, "content"),
-                "constant": source.get("alwaysActive"), "selective": source.get("selective") == Some(&Value::Bool(true)),
+                "constant": source.get("alwaysActive"), "selective": told(source, "selective").unwrap_or(false.into()),
                 "order": source.get("insertorder"), "probability": source.get("activationPercent"),
             })),
             Format::NovelAi => object(json!({
                 "uid": source.get("id"), "key": list(source, "keys"), "comment": string(source, "displayName"),
                 "content": string(source, "text"), "constant": source.get("forceActivation"),
-                "disable": source.get("enabled") == Some(&Value::Bool(false)),
+                "disable": told_off(source, "enabled"),
                 "order": source.get("contextConfig").and_then(|c| c.get("budgetPriority")),
             })),
             Format::AiDungeon => object(json!({
@@ -220,6 +237,24 @@ pub const EXTENSIONS: &[(&str, &str)] = &[
     ("ignore_budget", "ignoreBudget"),
 ];
 
+/// Members of entries that are texts or lists of texts, in any format.
+const TEXTS: &[&str] = &[
+    "key",
+    "keys",
+    "keysecondary",
+    "secondary_keys",
+    "secondkey",
+    "keywords",
+    "comment",
+    "name",
+    "displayName",
+    "title",
+    "content",
+    "entry",
+    "text",
+    "value",
+];
+
 /// Members that only entries of a card's book have.
 const CARDS_OWN: [&str; 4] = ["keys", "secondary_keys", "insertion_order", "enabled"];
 
@@ -242,22 +277,19 @@ fn of_character_book(source: &Members) -> Members {
         }
     }
     let both = |card, other| list(source, card).into_iter().chain(list(source, other));
-    let is_regex = source.get("use_regex") == Some(&Value::Bool(true));
+    let is_regex = source.get("use_regex").and_then(text::flag) == Some(true);
     let written = |key: &str| if is_regex { as_expression(key) } else { key.to_owned() };
     entry.insert("key".to_owned(), both("keys", "key").map(written).collect());
     entry.insert("keysecondary".to_owned(), both("secondary_keys", "keysecondary").collect());
-    let is_on =
-        source.get("enabled").and_then(Value::as_bool).unwrap_or(source.get("disable") != Some(&Value::Bool(true)));
-    entry.insert("disable".to_owned(), Value::Bool(!is_on));
+    let is_off = told_off(source, "enabled").or_else(|| told(source, "disable"));
+    entry.insert("disable".to_owned(), is_off.unwrap_or(false.into()));
     // If `selective` is absent, it is false.
-    entry.insert("selective".to_owned(), Value::Bool(source.get("selective") == Some(&Value::Bool(true))));
+    entry.insert("selective".to_owned(), told(source, "selective").unwrap_or(false.into()));
     let title =
         Some(string(source, "comment")).filter(|t| !t.trim().is_empty()).unwrap_or_else(|| string(source, "name"));
     entry.insert("comment".to_owned(), title.into());
-    let position = match source.get("position") {
-        Some(Value::Number(number)) => number.clone(),
-        _ => i32::from(string(source, "position") == "after_char").into(),
-    };
+    let position = source.get("position").and_then(text::number);
+    let position = position.unwrap_or_else(|| i32::from(string(source, "position") == "after_char").into());
     entry.insert("position".to_owned(), position.into());
     for (name, value) in source.get("extensions").and_then(Value::as_object).into_iter().flatten() {
         match EXTENSIONS.iter().find(|(theirs, _)| theirs == name) {

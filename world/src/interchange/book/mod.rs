@@ -6,6 +6,7 @@
 
 mod entry;
 pub mod formats;
+mod values;
 pub mod world_info;
 pub mod write;
 
@@ -66,8 +67,11 @@ pub fn of_value(value: Value, losses: &mut Losses) -> Result<Book> {
 /// `validation_failed` if it is not a book.
 pub fn of_card(value: Value, character: &str, losses: &mut Losses) -> Result<Book> {
     let at = "/data/character_book";
-    let Value::Object(mut about) = value else {
-        return Err(Error::invalid(at, "invalid_value", "A character_book must be an object."));
+    let mut about = match value {
+        Value::Object(about) => about,
+        // Some programs write the entries alone, and `[]` for no book.
+        Value::Array(entries) => Members::from_iter([("entries".to_owned(), Value::Array(entries))]),
+        _ => return Err(Error::invalid(at, "invalid_value", "A character_book must be an object.")),
     };
     let entries = match about.remove("entries") {
         None | Some(Value::Null) => Vec::new(),

@@ -113,7 +113,7 @@ impl Reading<'_> {
 
     /// Reads one entry; none if it has no content.
     pub fn entry(&self, source: Members, number: usize, losses: &mut Losses) -> Option<BookEntry> {
-        let mut info = self.format.to_world_info(&source);
+        let (mut info, unused) = self.format.read(&source);
         let ours = match info.get_mut("extensions").and_then(Value::as_object_mut).and_then(|e| e.remove("tavernkeep"))
         {
             Some(Value::Object(ours)) => ours,
@@ -122,6 +122,9 @@ impl Reading<'_> {
         // An entry that we exported got its depth from the book in which it was first imported.
         let scan_depth = ours.get("scan_depth").and_then(Value::as_i64).or(self.scan_depth);
         let mut lore = Self { scan_depth, ..self.clone() }.lore(&info, losses)?;
+        for (name, why) in unused {
+            losses.approximated(&self.path(name), "", why);
+        }
         for name in self.format.strangers(&source) {
             losses.carried(&format!("{}/{name}", self.at));
         }
@@ -483,7 +486,7 @@ fn unsaid(info: &Members, scan_depth: Option<i64>) -> impl Iterator<Item = &'sta
 
 /// Reports a number that had to be changed.
 pub fn tell_number(path: &str, to: &str, given: Option<&Value>, number: Option<i64>, losses: &mut Losses) {
-    if given.and_then(Value::as_f64) != number.map(|n| n as f64) {
+    if given.and_then(text::number).and_then(|given| given.as_f64()) != number.map(|n| n as f64) {
         losses.approximated(path, to, "the nearest allowed whole number is used");
     }
 }

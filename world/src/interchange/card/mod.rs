@@ -13,6 +13,7 @@ use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
+use entity::npc;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -125,6 +126,7 @@ fn of_value(mut value: Value, losses: &mut Losses) -> Result<Card> {
     };
     // Some programs write null for what is not there.
     data.retain(|_, value| !value.is_null());
+    text::spell(&mut data, TEXTS);
     if format == "character_card_v3" && string(&top, "spec_version").parse().is_ok_and(|v: f64| v > 3.0) {
         losses.approximated("/spec_version", "", "the card has a newer version and was read as 3.0");
     }
@@ -136,7 +138,8 @@ fn of_value(mut value: Value, losses: &mut Losses) -> Result<Card> {
         true => losses.approximated(&at.path("name"), "name", "cut off after 200 characters"),
         false => losses.kept(&at.path("name"), "name"),
     }
-    let spoken = Some(text::line(string(&data, "nickname"))).filter(|n| !n.is_empty()).unwrap_or_else(|| name.clone());
+    let key = key_of(&name, &data);
+    let spoken = called(&name, string(&data, "nickname"));
     let book = match data.remove("character_book") {
         None | Some(Value::Null) => None,
         Some(book) => Some(book::of_card(book, &spoken, losses)?),
@@ -163,7 +166,6 @@ fn of_value(mut value: Value, losses: &mut Losses) -> Result<Card> {
         );
     }
     let about = book.as_ref().map(|b| b.about.clone());
-    let key = format!("{}:{}", text::within(&slug(&name), 40), book::short(string(&data, "creator")));
     // If we wrote the card and nobody added anything, there is nothing to keep.
     let is_ours = npc.contains_key("slug");
     if is_ours {
@@ -192,6 +194,25 @@ fn without_control_characters(card: &mut Value) -> Originals {
 
 const FORMATS: [&str; 3] = ["character_card_v1", "character_card_v2", "character_card_v3"];
 
+/// Members that are texts or lists of texts.
+const TEXTS: &[&str] = &[
+    "name",
+    "nickname",
+    "description",
+    "personality",
+    "scenario",
+    "first_mes",
+    "mes_example",
+    "creator_notes",
+    "system_prompt",
+    "post_history_instructions",
+    "creator",
+    "character_version",
+    "alternate_greetings",
+    "group_only_greetings",
+    "tags",
+];
+
 /// Members of cards from before V1 (Pygmalion, Text Generation), and what V1 calls them.
 const OLDER: [(&str, &str); 7] = [
     ("char_name", "name"),
@@ -216,6 +237,35 @@ fn modernize(data: &mut Members, losses: &mut Losses) {
         }
     }
 }
+
+/// What a card calls its character in its texts: the nickname, or else the name (Character Card V3).
+fn called(name: &str, nickname: &str) -> String {
+    Some(text::line(nickname)).filter(|nickname| !nickname.is_empty()).unwrap_or_else(|| name.to_owned())
+}
+
+/// What an NPC's texts call it: the nickname of the card that it came from, unless it was renamed here; or else its name.
+#[must_use]
+pub fn called_here(npc: &npc::Model) -> String {
+    let card = npc.extensions.0.get("character_card").and_then(|kept| kept.get("data")).and_then(Value::as_object);
+    match card.filter(|card| text::line(string(card, "name")) == npc.name) {
+        Some(card) => called(&npc.name, string(card, "nickname")),
+        None => npc.name.clone(),
+    }
+}
+
+/// Identifies a card: by its name and its creator, so that a newer version is known again. Cards of one name without a creator may be
+/// of different people, so they are told apart by the texts that make the character.
+fn key_of(name: &str, data: &Members) -> String {
+    let creator = string(data, "creator").trim();
+    let by = match creator.is_empty() {
+        true => json!(CHARACTER.map(|text| data.get(text))).to_string(),
+        false => creator.to_owned(),
+    };
+    format!("{}:{}", text::within(&slug(name), 40), book::short(&by))
+}
+
+/// The texts that make a character: those of V1. What a card tells a model may change.
+const CHARACTER: [&str; 5] = ["description", "personality", "scenario", "first_mes", "mes_example"];
 
 fn slug(name: &str) -> String {
     edge::http::resource::slug_of(name, "_").unwrap_or_else(|| book::short(name))
@@ -274,7 +324,7 @@ fn tell(data: &Members, at: At, losses: &mut Losses) {
 /// The texts of the NPC, made from a card's data.
 fn npc_of(data: &Members, told: Option<(At, &mut Losses)>) -> Members {
     let name = text::line(string(data, "name"));
-    let spoken = Some(text::line(string(data, "nickname"))).filter(|n| !n.is_empty()).unwrap_or_else(|| name.clone());
+    let spoken = called(&name, string(data, "nickname"));
     // One more character than the limit, to notice longer texts.
     let plain = |field: &str| text::plain(string(data, field), &spoken, TEXT_CHARS_MAX + 1);
     let description = plain("description");
@@ -347,7 +397,10 @@ fn keep(
     at: At,
     losses: &mut Losses,
 ) -> Members {
-    data.remove("name");
+    // With a nickname the card's name tells whether the NPC was renamed here.
+    if string(&data, "nickname").is_empty() {
+        data.remove("name");
+    }
     if data.get("description") == npc.get("description") {
         data.remove("description");
     }
@@ -413,7 +466,11 @@ fn without_originals(npc: &Members, owners: &[String], lore: &[Members]) -> Valu
         }
     }
     let was = npc_of(&origin, None);
-    data.insert("name".to_owned(), npc.get("name").cloned().unwrap_or_default());
+    let spoken = called(string(npc, "name"), string(&data, "nickname"));
+    let own = data.insert("name".to_owned(), npc.get("name").cloned().unwrap_or_default());
+    if own.is_some_and(|own| text::line(own.as_str().unwrap_or_default()) != string(npc, "name")) {
+        data.remove("nickname");
+    }
     for (field, member) in [("description", "description"), ("personality", "personality_prompt")] {
         let value = if was.get(member) == npc.get(member) { origin.get(field) } else { npc.get(member) };
         data.insert(field.to_owned(), value.cloned().unwrap_or_else(|| "".into()));
@@ -425,6 +482,7 @@ fn without_originals(npc: &Members, owners: &[String], lore: &[Members]) -> Valu
     speech::put(npc, &mut data);
     // A card that was imported by an older version may have kept nulls, and other programs write other types.
     data.retain(|_, value| !value.is_null());
+    text::spell(&mut data, TEXTS);
     for name in [
         "scenario",
         "first_mes",
@@ -435,12 +493,9 @@ fn without_originals(npc: &Members, owners: &[String], lore: &[Members]) -> Valu
         "creator",
         "character_version",
     ] {
-        let text = match data.get(name) {
-            Some(Value::String(_)) => continue,
-            Some(Value::Number(number)) => number.to_string(),
-            _ => String::new(),
-        };
-        data.insert(name.to_owned(), text.into());
+        if !data.get(name).is_some_and(Value::is_string) {
+            data.insert(name.to_owned(), "".into());
+        }
     }
     for name in ["alternate_greetings", "tags", "group_only_greetings"] {
         let texts = json!(text::list(&data, name));
@@ -460,9 +515,8 @@ fn without_originals(npc: &Members, owners: &[String], lore: &[Members]) -> Valu
         extensions.insert("tavernkeep".to_owned(), ours.into());
     }
     if !lore.is_empty() {
-        let spoken = Some(string(&data, "nickname")).filter(|n| !n.is_empty()).unwrap_or_else(|| string(npc, "name"));
         let mut uids = Uids::beside(lore.iter().filter_map(book::write::uid_of));
-        let entries: Vec<_> = lore.iter().map(|entry| book::write::card_entry(entry, spoken, &mut uids)).collect();
+        let entries: Vec<_> = lore.iter().map(|entry| book::write::card_entry(entry, &spoken, &mut uids)).collect();
         let mut book = part("book");
         book.entry("extensions").or_insert_with(|| json!({}));
         book.insert("entries".to_owned(), json!(entries));

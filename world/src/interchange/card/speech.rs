@@ -47,6 +47,11 @@ pub(super) fn tell(data: &Members, at: At, losses: &mut Losses) {
         tell(at.path(field), to, string(data, field), why);
     }
     tell(format!("{}/{DEPTH_PROMPT}/prompt", at.path("extensions")), "pending_instructions", note_of(data).0, DRAFT);
+    let depth = data.get("extensions").and_then(|extensions| extensions.get(DEPTH_PROMPT)?.get("depth"));
+    if depth.is_some_and(|depth| !depth.is_null() && text::number(depth).is_none()) {
+        let path = format!("{}/{DEPTH_PROMPT}/depth", at.path("extensions"));
+        losses.approximated(&path, "", "this is not a number, so 4 is used");
+    }
     let others = text::list(data, "alternate_greetings");
     let all: usize = others.iter().map(|greeting| greeting.chars().count()).sum();
     let path = at.path("alternate_greetings");

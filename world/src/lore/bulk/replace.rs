@@ -2,11 +2,13 @@
 //! result and the time are limited.
 
 use std::{
+    ops::Range,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
 use garde::Validate;
+use pulldown_cmark::{Event, Options, Parser, Tag};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -52,6 +54,10 @@ pub struct Replace {
     pub whole_word: bool,
     #[serde(default)]
     pub ignore_case: bool,
+    /// Leaves code of Markdown as it is.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub outside_code: bool,
 }
 
 fn content() -> Vec<Part> {
@@ -61,6 +67,7 @@ fn content() -> Vec<Part> {
 /// A compiled [`Replace`] with a time limit for all its runs together. The time between runs does not count.
 pub struct Replacer {
     pattern: Regex,
+    outside_code: bool,
     with: Vec<Piece>,
     time_max: Duration,
     spent_us: AtomicU64,
@@ -101,7 +108,8 @@ impl Replacer {
             .map_err(|e| refused(&e))?;
         let with =
             if replace.regex { pieces(&replace.with, &pattern) } else { vec![Piece::Text(replace.with.clone())] };
-        Ok(Self { pattern, with, time_max, spent_us: AtomicU64::new(0) })
+        let outside_code = replace.outside_code;
+        Ok(Self { pattern, outside_code, with, time_max, spent_us: AtomicU64::new(0) })
     }
 
     /// The text with every match replaced; none if there is no match.
@@ -128,9 +136,14 @@ impl Replacer {
             out.push_str(piece);
             Ok(())
         };
+        let code = if self.outside_code && self.pattern.is_match(text) { code_in(text) } else { Vec::new() };
         // Each search takes linear time, but all of them together may take longer. So check the clock between them.
         for captures in self.pattern.captures_iter(text) {
             let Some(whole) = captures.get(0) else { break };
+            let next = code.partition_point(|code| code.end <= whole.start());
+            if code.get(next).is_some_and(|code| code.start < whole.end()) {
+                continue;
+            }
             found = true;
             put(&mut out, text.get(after..whole.start()).unwrap_or_default())?;
             for piece in &self.with {
@@ -154,6 +167,14 @@ impl Replacer {
         let spent = Duration::from_micros(self.spent_us.load(Ordering::Relaxed)) + begun.elapsed();
         if spent > self.time_max { Err(Stopped::TooSlow) } else { Ok(()) }
     }
+}
+
+/// Where a text of Markdown has code, in order. The pages read the same Markdown.
+fn code_in(text: &str) -> Vec<Range<usize>> {
+    let options = Options::ENABLE_WIKILINKS | Options::ENABLE_TABLES;
+    let is_code = |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
+    let events = Parser::new_ext(text, options).into_offset_iter();
+    events.filter(|(event, _)| is_code(event)).map(|(_, range)| range).collect()
 }
 
 /// Splits the replacement at `$1`, `${1}`, `$name`, `${name}` and `$$`, as the crate `regex` does. A group that the
@@ -213,6 +234,7 @@ mod tests {
             regex: true,
             whole_word: false,
             ignore_case: false,
+            outside_code: false,
         };
         Replacer::new(&replace, time_max).expect("a pattern")
     }
