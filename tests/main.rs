@@ -73,6 +73,7 @@ mod sessions;
 mod settings;
 mod silence;
 mod smoke;
+mod sorting;
 mod standing;
 mod stored;
 mod streams;

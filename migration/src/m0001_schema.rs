@@ -7,6 +7,7 @@ use sea_orm_migration::prelude::*;
 pub struct Migration;
 
 const TOPICS: &[&str] = &[
+    include_str!("sql/names.sql"),
     include_str!("sql/roles.sql"),
     include_str!("sql/tenants.sql"),
     include_str!("sql/accounts.sql"),

@@ -151,6 +151,14 @@ async fn secrets_and_files_are_not_carried() {
     assert!(page.contains("keys in it were left out") && page.contains("large-1"), "{page}");
     assert!(!page.contains("sk-hidden") && !page.contains("api_key"), "{page}");
     end().await;
+    // The wish to remove a key is no secret. A recovery code is.
+    let written = [("name", "Large"), ("api_key", ""), ("api_key_gone", "true")];
+    let page = signed_in_again(&mut mara, &password, "/admin/models/large", &written).await;
+    assert!(page.contains("name=\"api_key_gone\"") && !page.contains("were left out"), "{page}");
+    end().await;
+    let written = [("password", "old one"), ("code", "RECOVERY-1")];
+    let page = mara.post("/admin/account/second-factor/remove", &written).await.expect(401).text;
+    assert!(page.contains("enter your passwords or keys again") && !page.contains("RECOVERY"), "{page}");
     let written = [("password", "old one"), ("new_password", "a new one")];
     let page = mara.post("/admin/account/password", &written).await.expect(401).text;
     assert!(page.contains("enter your passwords or keys again") && !page.contains("new one"), "{page}");
@@ -159,7 +167,7 @@ async fn secrets_and_files_are_not_carried() {
     let request = mara.request("POST", &format!("{CAMPAIGN}/exchange/look")).body(file);
     let request = request.header("content-type", "multipart/form-data; boundary=x");
     let page = mara.send(request).await.expect(401).text;
-    assert!(page.contains("choose it again"), "{page}");
+    assert!(page.contains("choose your file again"), "{page}");
 }
 
 /// Somebody signs in again in one tab, and saves what was written in another.
@@ -189,4 +197,64 @@ async fn a_page_of_an_earlier_session_loses_nothing() {
         let page = mara.send(request).await.expect(403).text;
         assert!(!page.contains("Twice"), "{page}");
     }
+}
+
+/// The address of a form says what it does, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_is_sent_again_to_its_whole_address() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let password = server.user(tenant.tenant, EMAIL, Role::Editor).await;
+    let mut mara = Visitor::at(&server);
+    mara.sign_in(EMAIL, &password).await.expect(303);
+    sqlx::query("DELETE FROM editor_session").execute(&mut server.owner().await).await.unwrap();
+    let path = format!("{CAMPAIGN}/lore/the_reach?go_on=1");
+    let page = signed_in_again(&mut mara, &password, &path, &[("title", "The Reach")]).await;
+    assert!(page.contains(&format!("action=\"{path}\"")), "{page}");
+    // A form of one button is one as well.
+    sqlx::query("DELETE FROM editor_session").execute(&mut server.owner().await).await.unwrap();
+    let path = format!("{CAMPAIGN}/lore/bulk/x/undo");
+    let page = signed_in_again(&mut mara, &password, &path, &[]).await;
+    assert!(page.contains("What you asked for is not done yet") && page.contains(&path), "{page}");
+    // A form that no page has.
+    sqlx::query("DELETE FROM editor_session").execute(&mut server.owner().await).await.unwrap();
+    let many: Vec<(&str, &str)> = vec![("a", ""); 3000];
+    let page = mara.post(&path, &many).await.expect(401).text;
+    assert!(page.contains("larger than any that can be saved"), "{page}");
+}
+
+/// Two tabs are sent after the session has ended. Signing in in one of them must not lose the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_tab_gets_its_form_back() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let password = server.user(tenant.tenant, EMAIL, Role::Editor).await;
+    let mut mara = Visitor::at(&server);
+    mara.sign_in(EMAIL, &password).await.expect(303);
+    sqlx::query("DELETE FROM editor_session").execute(&mut server.owner().await).await.unwrap();
+    let path = format!("{CAMPAIGN}/npcs");
+    let mut tabs = Vec::new();
+    for name in ["Zoe", "Zed"] {
+        let page = mara.post(&path, &[("name", name)]).await;
+        mara.keep(&page);
+        tabs.push(page.expect(401).text);
+    }
+    let mut asked = Vec::new();
+    for tab in &tabs {
+        let kept: Vec<(String, String)> =
+            ["form_token", "kept", "kept_path"].map(|name| (name.to_owned(), field(tab, name))).into();
+        let mut fields: Vec<(&str, &str)> = kept.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        fields.extend([("email", EMAIL), ("password", &password)]);
+        let request = form(mara.request("POST", "/admin/sign-in"), &fields).header("origin", &server.url);
+        let answer = mara.send(request).await;
+        mara.keep(&answer);
+        asked.push((answer.status, answer.text));
+    }
+    assert_eq!((asked[0].0, asked[1].0), (200, 403));
+    for ((_, page), name) in asked.iter().zip(["Zoe", "Zed"]) {
+        assert!(page.contains(&format!("value=\"{name}\"")) && page.contains(&format!("action=\"{path}\"")), "{page}");
+    }
+    assert!(asked[1].1.contains("You have signed in again"), "{}", asked[1].1);
 }

@@ -185,7 +185,7 @@ async fn links_in_code_are_left_alone() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    let content = "See [[The Mill]], `[[The Mill]]`, ``a ` [[The Mill]]`` and [[The Mill|it]].\n\n```md\n[[The Mill]]\n```\n\n\
+    let content = "See [[The Mill]], `[[The Mill]]`, ``a ` [[The Mill]]`` and [[The Mill|the `old` one]].\n\n```md\n[[The Mill]]\n```\n\n\
                    ~~~\n[[The Mill|it]]\n~~~\n\n    [[The Mill]]\n\n- [[The Mill]]\n\n  ```\n  [[The Mill]]\n  ```\n\nA lone ` and [[The Mill]].";
     for (title, content) in [("The Mill", "Turns."), ("Guide", content), ("Only code", "`[[The Mill]]`")] {
         world.post("/lore", json!({ "title": title, "content": content, "scope": "global" })).await.expect(201);
@@ -196,7 +196,7 @@ async fn links_in_code_are_left_alone() {
     let now = world.get("/lore/guide").await.body["content"].as_str().unwrap().to_owned();
     assert_eq!(
         now,
-        "See [[The Old Mill]], `[[The Mill]]`, ``a ` [[The Mill]]`` and [[The Old Mill|it]].\n\n```md\n[[The Mill]]\n```\n\n\
+        "See [[The Old Mill]], `[[The Mill]]`, ``a ` [[The Mill]]`` and [[The Old Mill|the `old` one]].\n\n```md\n[[The Mill]]\n```\n\n\
          ~~~\n[[The Mill|it]]\n~~~\n\n    [[The Mill]]\n\n- [[The Old Mill]]\n\n  ```\n  [[The Mill]]\n  ```\n\nA lone ` and [[The Old Mill]]."
     );
     assert_eq!(world.get("/lore/only_code").await.body["content"], "`[[The Mill]]`");

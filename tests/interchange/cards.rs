@@ -132,7 +132,7 @@ async fn an_npc_of_ours_goes_out_as_a_picture_and_comes_back_whole() {
         .sound
         .iter()
         .map(|(keyword, text)| {
-            let card: Value = serde_json::from_slice(&STANDARD.decode(text).unwrap()).unwrap();
+            let card: Value = serde_json::from_slice(&STANDARD.decode(text.read().unwrap()).unwrap()).unwrap();
             assert_eq!(card["data"]["name"], "Innkeeper Bob", "{keyword}");
             (keyword.as_str(), card["spec"].as_str().unwrap().to_owned())
         })

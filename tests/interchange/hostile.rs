@@ -31,7 +31,7 @@ pub fn with_chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
+pub fn chunk(kind: &[u8; 4], data: &[u8]) -> Vec<u8> {
     let covered = [kind.as_slice(), data].concat();
     let mut sum = flate2::Crc::new();
     sum.update(&covered);

@@ -91,6 +91,9 @@ fn names_are_known_by_their_parts() {
         (&["The Keeper of Gulls"], "Bob", "Of: x\nThe: y\nKeeper: Hm.\nGulls: Aye.", "Of: x\nThe: y\nHm.\nAye."),
         (&["\"Red\" Rose, M."], "Bob", "Red: Hm.\nM.: x\nRose: Aye.", "Hm.\nM.: x\nAye."),
         (&["王 小明"], "Bob", "小明：好。", "好。"),
+        // What is a whole name of one is no part of the other's.
+        (&["Alice"], "Alice Thornwood", "Alice Thornwood: I go.\nAlice: Then go.", "Then go."),
+        (&["Innkeeper Bob"], "Bob", "Aye.\n\nBob: Hm.\n\nInnkeeper: No.", "Aye.\n\nNo."),
     ] {
         let cleaner = Cleaner::of(&settings, speaker, player).unwrap();
         assert_eq!(cleaner.clean(said, false).0, cleaned, "{speaker:?} {player}");

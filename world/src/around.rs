@@ -122,7 +122,7 @@ pub async fn at_location(tx: &TenantTx, campaign: Uuid, location: &str) -> Resul
     let there = TABLES.map(|(kind, table, place)| {
         format!(
             "(SELECT '{kind}' AS kind, slug, name FROM {table} WHERE tenant_id = $1 AND campaign_id = $2 AND {place} = ANY ($3) \
-              ORDER BY name, id LIMIT $4)"
+              ORDER BY name COLLATE natural_order, id LIMIT $4)"
         )
     });
     let rows = sqlx::query(AssertSqlSafe(there.join(" UNION ALL ")))
@@ -144,7 +144,7 @@ pub async fn watchers(tx: &TenantTx, campaign: Uuid, subjects: &[(Aspect, &str)]
         subjects.iter().map(|(aspect, subject)| (aspect.to_value(), scope_key(subject))).unzip();
     let rows = sqlx::query(
         "SELECT 'owners' AS kind, slug, name FROM owner WHERE tenant_id = $1 AND campaign_id = $2 \
-           AND (monitored_aspect, associated_key) IN (SELECT * FROM unnest($3::text[], $4::text[])) ORDER BY name, id LIMIT $5",
+           AND (monitored_aspect, associated_key) IN (SELECT * FROM unnest($3::text[], $4::text[])) ORDER BY name COLLATE natural_order, id LIMIT $5",
     )
     .bind(tx.tenant())
     .bind(campaign)

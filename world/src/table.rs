@@ -89,7 +89,7 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
         "SELECT id, slug, name, greetings <> '[]' AND NOT EXISTS (SELECT FROM message m WHERE m.tenant_id = $1 AND m.entity_id = npc.id \
              AND m.player_id = $5 AND m.turn_id IS NOT NULL) AS greets FROM npc WHERE tenant_id = $1 AND campaign_id = $2 \
            AND ($3::text[] IS NULL OR location = ANY ($3) OR location IS NULL) \
-         ORDER BY location IS NULL, name, id LIMIT $4",
+         ORDER BY location IS NULL, name COLLATE natural_order, id LIMIT $4",
     )
     .bind(tx.tenant())
     .bind(campaign)
@@ -107,7 +107,7 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
 /// Database errors.
 pub async fn characters(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Person>> {
     let rows = sqlx::query(
-        "SELECT id, slug, name, false AS greets FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name, id LIMIT $3",
+        "SELECT id, slug, name, false AS greets FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name COLLATE natural_order, id LIMIT $3",
     )
     .bind(tx.tenant())
     .bind(campaign)

@@ -40,9 +40,9 @@ pub struct EntityFacts {
     pub kind: EntityKind,
     pub id: Uuid,
     pub slug: String,
-    /// What its texts call it: an NPC from a card may have a nickname.
     pub name: String,
-    pub full_name: String,
+    /// What its prompts call it: an NPC from a card may have a nickname.
+    pub called: String,
     pub description: String,
     pub personality: String,
     /// What the author tells the model about this entity.
@@ -79,7 +79,7 @@ impl EntityFacts {
     /// Its names.
     #[must_use]
     pub fn names(&self) -> [&str; 2] {
-        [&self.full_name, &self.name]
+        [&self.name, &self.called]
     }
 
     /// An NPC, with the owners it belongs to.
@@ -90,9 +90,9 @@ impl EntityFacts {
             id: npc.id.0,
             scopes: scope::of_npc(&npc, owners),
             fallen: Fallen::of_npc(&npc),
-            name: card::called_here(&npc),
+            called: card::called_here(&npc),
             slug: npc.slug,
-            full_name: npc.name,
+            name: npc.name,
             description: npc.description,
             personality: npc.personality_prompt,
             instructions: npc.instructions,
@@ -133,7 +133,7 @@ impl EntityFacts {
                 .unwrap_or_default(),
             scopes,
             slug: owner.slug,
-            full_name: owner.name.clone(),
+            called: owner.name.clone(),
             name: owner.name,
             description: owner.description,
             personality: owner.personality_prompt,

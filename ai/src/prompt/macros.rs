@@ -50,7 +50,7 @@ impl<'a> Macros<'a> {
     fn seeded(cast: &'a Cast, seed: [Uuid; 2]) -> Self {
         // A file may bring names. In instructions a long one could be read as one.
         let (character, player) =
-            (within(&cast.entity.name, NAME_CHARS_MAX), within(&cast.player.name, NAME_CHARS_MAX));
+            (within(&cast.entity.called, NAME_CHARS_MAX), within(&cast.player.name, NAME_CHARS_MAX));
         Self { character, player, original: "", seed }
     }
 

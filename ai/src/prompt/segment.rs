@@ -281,7 +281,7 @@ pub fn personality(cast: &Cast) -> String {
     let macros = Macros::of_base(cast);
     let mut text = String::new();
     let attributes = [
-        ("name", e.name.as_str()),
+        ("name", e.called.as_str()),
         ("kind", e.kind.as_str()),
         ("race", e.race.as_str()),
         ("profession", e.profession.as_str()),
@@ -449,7 +449,7 @@ pub fn situation(cast: &Cast) -> String {
         line(whose, resources);
     }
     line("the player's passive skills", &cast.player.skills);
-    for (name, fallen) in [(&cast.entity.name, cast.entity.fallen), (&cast.player.name, cast.player.fallen)] {
+    for (name, fallen) in [(&cast.entity.called, cast.entity.fallen), (&cast.player.name, cast.player.fallen)] {
         if let Some(fallen) = fallen {
             let _ = writeln!(lines, "{} is {}.", on_one_line(name), fallen.as_str());
         }

@@ -103,39 +103,44 @@ pub struct Cleaner {
     player: Names,
 }
 
-/// The names of somebody, as a model may write them in front of a line: the whole ones, and parts of them. Empty if there is nobody.
+/// The names of somebody, as a model may write them in front of a line: whole ones, and the words of them. None if there is nobody.
 #[derive(Clone, Debug, Default)]
-struct Names(Vec<String>);
+struct Names {
+    whole: Vec<String>,
+    parts: Vec<String>,
+}
 
 impl Names {
-    fn of(whole: &[&str]) -> Self {
-        let mut names = Vec::new();
-        for name in whole.iter().map(|name| name.trim_matches(MARKS)).filter(|name| !name.is_empty()) {
-            // A longer name is looked for first.
-            if !names.iter().any(|known: &String| is_same_name(known, name)) {
-                names.push(name.to_owned());
+    fn of(names: &[&str]) -> Self {
+        let mut found = Self::default();
+        for name in names.iter().map(|name| name.trim_matches(MARKS)).filter(|name| !name.is_empty()) {
+            if !is_among(&found.whole, name) {
+                found.whole.push(name.to_owned());
             }
         }
-        for part in names.clone().iter().flat_map(|name| name.split_whitespace()) {
+        for part in found.whole.iter().flat_map(|name| name.split_whitespace()) {
             let part = part.trim_matches(|c: char| !c.is_alphanumeric());
             let is_name = part.chars().next().is_some_and(|first| !first.is_lowercase()) && part.chars().count() > 1;
-            let is_article = ARTICLES.iter().any(|article| part.eq_ignore_ascii_case(article));
-            if is_name && !is_article && !names.iter().any(|known| is_same_name(known, part)) {
-                names.push(part.to_owned());
+            if is_name && !is_among(&ARTICLES, part) && !is_among(&found.whole, part) && !is_among(&found.parts, part) {
+                found.parts.push(part.to_owned());
             }
         }
-        Self(names)
+        found
     }
 
-    /// Leaves out the names that somebody else has too.
-    fn without(mut self, other: &Self) -> Self {
-        self.0.retain(|name| !other.0.iter().any(|theirs| is_same_name(theirs, name)));
+    /// Leaves out the parts that somebody else is called, too.
+    fn apart_from(mut self, other: &Self) -> Self {
+        self.parts.retain(|part| !is_among(&other.whole, part) && !is_among(&other.parts, part));
         self
     }
 
     fn said<'l>(&self, line: &'l str) -> Option<Said<'l>> {
-        self.0.iter().find_map(|name| said_by(line, name))
+        self.whole.iter().chain(&self.parts).find_map(|name| said_by(line, name))
     }
+}
+
+fn is_among(names: &[impl AsRef<str>], name: &str) -> bool {
+    names.iter().any(|known| is_same_name(known.as_ref(), name))
 }
 
 /// Parts of names that are no names.
@@ -146,8 +151,10 @@ impl Cleaner {
     #[must_use]
     pub fn of(settings: &Extensions, speaker: &[&str], player: &str) -> Option<Self> {
         let rules = CleanAnswers::of(settings)?;
-        let (speaker, player) = (Names::of(speaker), Names::of(&[player]));
-        Some(Self { rules, speaker: speaker.clone().without(&player), player: player.without(&speaker) })
+        let (speaker, mut player) = (Names::of(speaker), Names::of(&[player]));
+        // Somebody of the same name would lose everything.
+        player.whole.retain(|name| !is_among(&speaker.whole, name));
+        Some(Self { rules, speaker: speaker.clone().apart_from(&player), player: player.apart_from(&speaker) })
     }
 
     /// The text without what the rules remove, and what that was. `was_cut` says that the model had to stop writing.

@@ -27,7 +27,7 @@ CREATE TABLE encounter (
 CALL make_tenant_table('encounter', 'world');
 CREATE INDEX encounter_active ON encounter (tenant_id, campaign_id, id) WHERE status = 'active';
 CREATE INDEX encounter_list ON encounter (tenant_id, campaign_id, id);
-CREATE INDEX encounter_name ON encounter (tenant_id, campaign_id, name, id);
+CREATE INDEX encounter_name ON encounter (tenant_id, campaign_id, name COLLATE natural_order, id);
 CREATE INDEX encounter_updated ON encounter (tenant_id, campaign_id, updated_at, id);
 CREATE UNIQUE INDEX encounter_external_ref_key ON encounter (tenant_id, campaign_id, external_ref) WHERE external_ref IS NOT NULL;
 

@@ -47,7 +47,7 @@ CREATE INDEX lore_priority ON lore (tenant_id, campaign_id, priority, id);
 CREATE INDEX lore_scope ON lore (tenant_id, campaign_id, scope, associated_key, activation, priority DESC, id) WHERE enabled;
 CREATE INDEX lore_search ON lore USING gin (search);
 CREATE INDEX lore_tags ON lore USING gin (tags jsonb_path_ops);
-CREATE INDEX lore_title ON lore (tenant_id, campaign_id, title, id);
+CREATE INDEX lore_title ON lore (tenant_id, campaign_id, title COLLATE natural_order, id);
 CREATE INDEX lore_tokens ON lore (tenant_id, campaign_id, tokens, id);
 CREATE INDEX lore_totals ON lore (tenant_id, campaign_id, scope, enabled, secret, activation) INCLUDE (tokens);
 CREATE INDEX lore_updated ON lore (tenant_id, campaign_id, updated_at, id);

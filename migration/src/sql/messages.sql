@@ -26,7 +26,7 @@ CREATE TABLE scene (
 );
 CALL make_tenant_table('scene', 'world');
 CREATE INDEX scene_list ON scene (tenant_id, campaign_id, id);
-CREATE INDEX scene_name ON scene (tenant_id, campaign_id, name, id);
+CREATE INDEX scene_name ON scene (tenant_id, campaign_id, name COLLATE natural_order, id);
 CREATE INDEX scene_updated ON scene (tenant_id, campaign_id, updated_at, id);
 CREATE UNIQUE INDEX scene_channel_key ON scene (tenant_id, campaign_id, channel);
 CREATE UNIQUE INDEX scene_external_ref_key ON scene (tenant_id, campaign_id, external_ref);

@@ -148,7 +148,7 @@ impl Editor {
         let form = match Submitted::sent(&request, payload, Some(&secret), page.holds).await? {
             Sent::Now(form) => form,
             Sent::FromEarlier(form) => {
-                pending_form::set_aside(&request, form.fields());
+                pending_form::set_aside(&request, &form);
                 return Err(not_of_this_visit());
             }
         };

@@ -4,7 +4,8 @@
 use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
 use ammonia::UrlRelative;
-use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Parser, Tag, TagEnd, html};
+use world::lore::MARKDOWN;
 
 /// A text with deeper nesting is shown as plain text.
 const LEVELS_MAX: usize = 60;
@@ -21,12 +22,10 @@ enum Shown {
 /// The HTML of a Markdown text. `links` maps `[[names]]` to their addresses. A name without an address is shown as a broken link.
 #[must_use]
 pub fn render(text: &str, links: &HashMap<String, String>) -> String {
-    let options =
-        Options::ENABLE_WIKILINKS | Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut levels = 0;
     let mut open: Vec<Shown> = Vec::new();
     let mut events = Vec::new();
-    for event in Parser::new_ext(text, options) {
+    for event in Parser::new_ext(text, MARKDOWN) {
         match &event {
             Event::Start(_) => levels += 1,
             Event::End(_) => levels -= 1,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     answer::is_htmx,
-    submitted::{Holds, TOKEN_FIELD, body},
+    submitted::{FIELDS_MAX, Holds, Submitted, TOKEN_FIELD, body},
 };
 use base::{
     error::{Code, Error},
@@ -22,7 +22,8 @@ const SIGN_IN_THEN_SEND: &str =
     "You were signed out, so your changes are not saved yet. Sign in, then send them again.";
 const SIGN_IN_THEN_TYPE: &str =
     "You were signed out, so nothing was changed. Sign in, then enter your passwords or keys again.";
-const SIGN_IN_THEN_CHOOSE: &str = "You were signed out, so your file was not read. Sign in, then choose it again.";
+const SIGN_IN_THEN_CHOOSE: &str =
+    "You were signed out, so nothing of the form was read. Sign in, then choose your file again.";
 const TOO_LARGE: &str =
     "You were signed out, and the form is larger than any that can be saved. Sign in, then send less of it.";
 
@@ -44,18 +45,23 @@ pub(super) struct Fields {
     pub(super) without_secrets: bool,
 }
 
+/// Fields that are not carried.
+const SECRETS: [&str; 6] = ["password", "new_password", "again", "code", "api_key", "llm_api_key"];
+
 impl Fields {
-    /// All but secrets, and the token of the session that ended.
-    fn of(sent: impl Iterator<Item = (String, String)>) -> Self {
+    /// All but secrets, and the token of the session that ended. None if there are too many.
+    fn of(sent: impl Iterator<Item = (String, String)>) -> Option<Self> {
         let mut kept = Self::default();
         for (name, value) in sent {
-            if name.contains("password") || name.contains("api_key") {
+            if SECRETS.contains(&name.as_str()) {
                 kept.without_secrets |= !value.is_empty();
+            } else if kept.fields.len() == FIELDS_MAX {
+                return None;
             } else if name != TOKEN_FIELD {
-                kept.fields.push((name, value));
+                kept.fields.push((name, text::cleaned(&value).into_owned()));
             }
         }
-        kept
+        Some(kept)
     }
 }
 
@@ -65,25 +71,31 @@ impl PendingForm {
         Self { path: path.to_owned(), fields: fields.to_owned(), notice: "" }
     }
 
-    fn new(path: &str, kept: &Fields) -> Self {
+    fn new(request: &HttpRequest, sent: impl Iterator<Item = (String, String)>) -> Self {
+        let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+        let lost = |notice| Self { path: path.clone(), fields: String::new(), notice };
+        let Some(kept) = Fields::of(sent) else { return lost(TOO_LARGE) };
         if kept.fields.is_empty() && kept.without_secrets {
-            return Self::lost(path, SIGN_IN_THEN_TYPE);
+            return lost(SIGN_IN_THEN_TYPE);
         }
-        let json = serde_json::to_vec(kept).unwrap_or_default();
-        Self { path: path.to_owned(), fields: BASE64_URL_SAFE_NO_PAD.encode(json), notice: SIGN_IN_THEN_SEND }
+        let json = serde_json::to_vec(&kept).unwrap_or_default();
+        if json.len() > Holds::Fields.bytes_max() {
+            return lost(TOO_LARGE);
+        }
+        Self { fields: BASE64_URL_SAFE_NO_PAD.encode(json), ..lost(SIGN_IN_THEN_SEND) }
     }
 
-    fn lost(path: &str, notice: &'static str) -> Self {
-        Self { path: path.to_owned(), fields: String::new(), notice }
+    fn lost(request: &HttpRequest, notice: &'static str) -> Self {
+        Self { path: request.path().to_owned(), fields: String::new(), notice }
     }
 
-    /// What is sent again. A browser may have changed it.
-    pub(super) fn read(&self) -> Fields {
-        let bytes = BASE64_URL_SAFE_NO_PAD.decode(&self.fields).unwrap_or_default();
-        let mut kept: Fields = serde_json::from_slice(&bytes).unwrap_or_default();
-        kept.fields
-            .retain(|(name, value)| name != TOKEN_FIELD && text::checked(name).is_ok() && text::checked(value).is_ok());
-        kept
+    /// What is sent again; None if nothing was carried. A browser may have changed it.
+    pub(super) fn read(&self) -> Option<Fields> {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(&self.fields).ok().filter(|bytes| !bytes.is_empty())?;
+        let mut kept: Fields = serde_json::from_slice(&bytes).ok()?;
+        kept.fields.truncate(FIELDS_MAX);
+        kept.fields.retain(|(name, _)| name != TOKEN_FIELD);
+        Some(kept)
     }
 }
 
@@ -96,14 +108,12 @@ pub(super) async fn leave(request: &HttpRequest, payload: &mut Payload) {
     let media = media.to_ascii_lowercase();
     let form = if media.starts_with("application/x-www-form-urlencoded") {
         match body(request, payload, Holds::Fields.bytes_max()).await {
-            Ok(bytes) => {
-                PendingForm::new(request.path(), &Fields::of(url::form_urlencoded::parse(&bytes).into_owned()))
-            }
-            Err(error) if error.code == Code::PayloadTooLarge => PendingForm::lost(request.path(), TOO_LARGE),
+            Ok(bytes) => PendingForm::new(request, url::form_urlencoded::parse(&bytes).into_owned()),
+            Err(error) if error.code == Code::PayloadTooLarge => PendingForm::lost(request, TOO_LARGE),
             Err(_) => return,
         }
     } else if media.starts_with("multipart/form-data") {
-        PendingForm::lost(request.path(), SIGN_IN_THEN_CHOOSE)
+        PendingForm::lost(request, SIGN_IN_THEN_CHOOSE)
     } else {
         return;
     };
@@ -111,9 +121,13 @@ pub(super) async fn leave(request: &HttpRequest, payload: &mut Payload) {
 }
 
 /// Stores a form from a page of an earlier session of somebody who is signed in.
-pub(super) fn set_aside<'a>(request: &HttpRequest, fields: impl Iterator<Item = (&'a str, &'a str)>) {
-    let owned = fields.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    request.extensions_mut().insert(PendingForm::new(request.path(), &Fields::of(owned)));
+pub(super) fn set_aside(request: &HttpRequest, form: &Submitted) {
+    // The sign-in form itself carries another.
+    let form = match form.get("kept") {
+        Some(kept) => PendingForm::carried(form.text("kept_path"), kept),
+        None => PendingForm::new(request, form.fields().map(|(name, value)| (name.to_owned(), value.to_owned()))),
+    };
+    request.extensions_mut().insert(form);
 }
 
 /// The form that was stored with the request.

@@ -16,7 +16,7 @@ use super::{
     editor::{app_of, keep_secret, secret_of},
     pending_form::{self, PendingForm, PendingFormPage},
     query::given,
-    submitted::{Holds, Submitted, TOKEN_FIELD},
+    submitted::{Holds, Sent, Submitted, TOKEN_FIELD, not_of_this_visit, too_large},
 };
 use base::{
     error::{Code, Error, Result},
@@ -56,8 +56,24 @@ impl FromRequest for Stranger {
             let secret = secret_of(&request);
             let signs_in = request.path().starts_with("/admin/sign-in");
             let holds = if signs_in { Holds::Carried } else { Holds::Little };
-            let form = Submitted::read(&request, &mut payload, secret.as_ref(), holds).await?;
-            Ok(Self { secret, form })
+            match Submitted::sent(&request, &mut payload, secret.as_ref(), holds).await? {
+                Sent::Now(form) => {
+                    // Only the form that it carries may be large.
+                    let own =
+                        form.fields().filter(|(name, _)| *name != "kept").map(|(name, value)| name.len() + value.len());
+                    if own.sum::<usize>() > Holds::Little.bytes_max() {
+                        return Err(too_large(Holds::Little.bytes_max()));
+                    }
+                    Ok(Self { secret, form })
+                }
+                // Somebody with several tabs has signed in in another one.
+                Sent::FromEarlier(form) => {
+                    if signs_in && form.get("kept").is_some() {
+                        pending_form::set_aside(&request, &form);
+                    }
+                    Err(not_of_this_visit())
+                }
+            }
         })
     }
 }
@@ -143,19 +159,19 @@ pub async fn enter(request: HttpRequest, stranger: Stranger) -> Result<HttpRespo
 /// Redirects somebody who has signed in completely to the page that they wanted.
 fn entered(request: &HttpRequest, secret: &Secret, next: &str, kept: &PendingForm) -> Result<HttpResponse> {
     metrics::SIGN_INS.with_label_values(&["done"]).inc();
-    let kept_fields = kept.read();
-    let mut answer = if kept_fields.fields.is_empty() {
-        see(own_path(next))
-    } else {
-        let page = PendingFormPage {
-            heading: "You are signed in again",
-            path: own_path(&kept.path),
-            next: own_path(next),
-            token_field: TOKEN_FIELD,
-            token: secret.form_token(),
-            kept: kept_fields,
-        };
-        html(StatusCode::OK, page.html()?)
+    let mut answer = match kept.read() {
+        None => see(own_path(next)),
+        Some(fields) => {
+            let page = PendingFormPage {
+                heading: "You are signed in again",
+                path: own_path(&kept.path),
+                next: own_path(next),
+                token_field: TOKEN_FIELD,
+                token: secret.form_token(),
+                kept: fields,
+            };
+            html(StatusCode::OK, page.html()?)
+        }
     };
     answer.add_cookie(&keep_secret(request, Some(secret))).map_err(|e| Error::internal(e.to_string()))?;
     Ok(answer)
@@ -304,7 +320,7 @@ pub(super) fn of_an_earlier_session(request: &HttpRequest, kept: &PendingForm) -
         next: own_path(&next),
         token_field: TOKEN_FIELD,
         token: secret.form_token(),
-        kept: kept.read(),
+        kept: kept.read().unwrap_or_default(),
     };
     Ok(html(StatusCode::FORBIDDEN, page.html()?))
 }

@@ -42,7 +42,8 @@ impl Holds {
     }
 }
 
-const FIELDS_MAX: usize = 2000;
+/// The largest number of fields in a form.
+pub(super) const FIELDS_MAX: usize = 2000;
 
 /// The field with the form's token; htmx sends it as a header.
 pub const TOKEN_FIELD: &str = "form_token";
@@ -236,6 +237,10 @@ pub(super) fn not_of_this_visit() -> Error {
 
 /// The bytes of a request, up to a limit.
 pub(super) async fn body(request: &HttpRequest, payload: &mut Payload, bytes_max: usize) -> Result<Bytes> {
-    let too_large = || Error::new(Code::PayloadTooLarge, format!("A form may have at most {bytes_max} bytes."));
-    received(request, payload, bytes_max, too_large).await.map(BytesMut::freeze)
+    received(request, payload, bytes_max, || too_large(bytes_max)).await.map(BytesMut::freeze)
+}
+
+/// The error for a form of more than `bytes_max` bytes.
+pub(super) fn too_large(bytes_max: usize) -> Error {
+    Error::new(Code::PayloadTooLarge, format!("A form may have at most {bytes_max} bytes."))
 }

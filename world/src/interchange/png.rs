@@ -28,8 +28,8 @@ pub fn is_png(bytes: &[u8]) -> bool {
 /// The wanted texts of a picture.
 #[derive(Debug, Default)]
 pub struct Texts<'a> {
-    /// Keyword and value, in order.
-    pub sound: Vec<(String, Cow<'a, [u8]>)>,
+    /// Keyword and text, in order.
+    pub sound: Vec<(String, Text<'a>)>,
     /// Whether the checksum of a wanted text was wrong. It is not among the others.
     pub has_damaged: bool,
     /// Whether the checksum of another chunk was wrong, which does not matter to the texts.
@@ -67,7 +67,7 @@ pub fn texts<'a>(bytes: &'a [u8], is_wanted: impl Fn(&str) -> bool) -> Result<Te
                 } else if !chunk.is_sound {
                     found.has_damaged = true;
                 } else {
-                    found.sound.push((keyword, text_of(chunk.kind, value)?));
+                    found.sound.push((keyword, Text { kind: chunk.kind, value }));
                 }
                 continue;
             }
@@ -95,22 +95,34 @@ fn check_size(header: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The text of a chunk, from what follows its keyword.
-fn text_of(kind: [u8; 4], value: &[u8]) -> Result<Cow<'_, [u8]>> {
-    match &kind {
-        b"zTXt" => unpacked(value).map(Cow::Owned),
-        b"iTXt" => {
-            let cut = || broken("a text chunk ends before its text");
-            let [is_packed, method, rest @ ..] = value else { return Err(cut()) };
-            // The language, and the keyword in it.
-            let mut parts = rest.splitn(3, |byte| *byte == 0).skip(2);
-            let text = parts.next().ok_or_else(cut)?;
-            match is_packed {
-                0 => Ok(Cow::Borrowed(text)),
-                _ => unpacked(&[&[*method], text].concat()).map(Cow::Owned),
+/// A text that may be compressed. Nothing is unpacked before somebody reads it: a picture may have many.
+#[derive(Clone, Copy, Debug)]
+pub struct Text<'a> {
+    kind: [u8; 4],
+    /// What follows the keyword.
+    value: &'a [u8],
+}
+
+impl<'a> Text<'a> {
+    /// The text itself.
+    ///
+    /// # Errors
+    /// `validation_failed` if it cannot be unpacked, or is too large.
+    pub fn read(self) -> Result<Cow<'a, [u8]>> {
+        match &self.kind {
+            b"zTXt" => unpacked(self.value).map(Cow::Owned),
+            b"iTXt" => {
+                let cut = || broken("a text chunk ends before its text");
+                let [is_packed, method, rest @ ..] = self.value else { return Err(cut()) };
+                // The language, and the keyword in it.
+                let text = rest.splitn(3, |byte| *byte == 0).nth(2).ok_or_else(cut)?;
+                match is_packed {
+                    0 => Ok(Cow::Borrowed(text)),
+                    _ => unpacked(&[&[*method], text].concat()).map(Cow::Owned),
+                }
             }
+            _ => Ok(Cow::Borrowed(self.value)),
         }
-        _ => Ok(Cow::Borrowed(value)),
     }
 }
 

@@ -367,11 +367,11 @@ pub fn number(value: &Value) -> Option<Number> {
     }
 }
 
-/// Makes texts of numbers, in members that are texts or lists of texts.
+/// Makes texts of numbers and of true and false, in members that are texts or lists of texts.
 pub fn spell(members: &mut Map<String, Value>, names: &[&str]) {
     let spell = |value: &mut Value| {
-        if let Value::Number(number) = value {
-            *value = number.to_string().into();
+        if matches!(value, Value::Number(_) | Value::Bool(_)) {
+            *value = value.to_string().into();
         }
     };
     for name in names {

@@ -154,7 +154,7 @@ pub async fn backlinks(
         "SELECT l.id, l.slug, l.title, count(*) OVER () AS total FROM lore l \
          WHERE l.tenant_id = $1 AND l.campaign_id = $2 AND (NOT l.secret OR $4) AND l.id IN ( \
              SELECT linking_lore($2, n) FROM unnest($3::text[]) AS n) \
-         ORDER BY l.title, l.id LIMIT $5",
+         ORDER BY l.title COLLATE natural_order, l.id LIMIT $5",
     )
     .bind(tx.tenant())
     .bind(campaign)

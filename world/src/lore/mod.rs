@@ -11,6 +11,7 @@ use entity::{
     shapes::Extensions,
 };
 use garde::Validate;
+use pulldown_cmark::Options;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
@@ -29,6 +30,12 @@ use edge::{
         validate,
     },
 };
+
+/// The Markdown of contents.
+pub const MARKDOWN: Options = Options::ENABLE_WIKILINKS
+    .union(Options::ENABLE_TABLES)
+    .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_TASKLISTS);
 
 /// The largest number of characters in an entry's content.
 pub const CONTENT_CHARS_MAX: usize = 100_000;

@@ -133,7 +133,7 @@ pub async fn names(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec
                  ('profession', n.profession)) AS k (scope, name) WHERE n.tenant_id = $1 AND n.campaign_id = $2 \
              UNION SELECT CASE monitored_aspect WHEN 'location' THEN 'zone' ELSE monitored_aspect END, associated_id \
                  FROM owner WHERE tenant_id = $1 AND campaign_id = $2) AS all_names \
-         WHERE name <> '' ORDER BY name, scope LIMIT $3",
+         WHERE name <> '' ORDER BY name COLLATE natural_order, scope LIMIT $3",
     )
     .bind(tx.tenant())
     .bind(campaign)
@@ -165,9 +165,9 @@ pub async fn broken_links(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Broken>> 
          broken AS MATERIALIZED (SELECT n.name FROM names, unnest(names.all) WITH ORDINALITY AS n (name, nth) \
              WHERE NOT EXISTS (SELECT FROM known WHERE known.nth = n.nth) ORDER BY n.name LIMIT $3) \
          SELECT b.name, count(*) AS total, to_jsonb((array_agg(jsonb_build_object('id', l.id, 'slug', l.slug, \
-             'title', l.title) ORDER BY l.title, l.id))[1:5]) AS entries \
+             'title', l.title) ORDER BY l.title COLLATE natural_order, l.id))[1:5]) AS entries \
          FROM broken b JOIN lore_link k ON k.tenant_id = $1 AND k.campaign_id = $2 AND k.target = b.name \
-         JOIN lore l ON l.tenant_id = $1 AND l.id = k.lore_id GROUP BY b.name ORDER BY b.name",
+         JOIN lore l ON l.tenant_id = $1 AND l.id = k.lore_id GROUP BY b.name ORDER BY b.name COLLATE natural_order",
     )
     .bind(tx.tenant())
     .bind(campaign)
@@ -260,7 +260,7 @@ pub async fn equals(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Ve
          SELECT f.same, f.total, e.entries FROM found f CROSS JOIN LATERAL ( \
              SELECT jsonb_agg(jsonb_build_object('id', l.id, 'slug', l.slug, 'title', l.title) ORDER BY l.id) AS entries \
              FROM lore l WHERE l.tenant_id = $1 AND l.id = ANY (f.ids)) e \
-         ORDER BY f.same DESC, e.entries -> 0 ->> 'title' LIMIT $4",
+         ORDER BY f.same DESC, (e.entries -> 0 ->> 'title') COLLATE natural_order LIMIT $4",
     )
     .bind(tx.tenant())
     .bind(campaign)

@@ -65,7 +65,7 @@ pub async fn page_of(
     let (column, cast) = match page.sort.key {
         SortKey::Created => ("m.id", "uuid"),
         SortKey::Updated => ("m.updated_at", "timestamptz"),
-        SortKey::Name => ("m.text", "text"),
+        SortKey::Name => ("m.text COLLATE natural_order", "text"),
         SortKey::Priority | SortKey::Tokens => {
             return Err(paging::bad("sort", "must be `created_at`, `updated_at` or `name` here"));
         }

@@ -127,10 +127,11 @@ pub fn paged<R: Resource>(mut select: Select<R::Entity>, page: &Page<R::Filter>)
     if !R::SORTS.contains(&page.sort.key) {
         return Err(paging::no_order(R::SORTS));
     }
+    let by_name = format!("{} COLLATE natural_order", R::LABEL);
     let (column, value_type) = match page.sort.key {
         SortKey::Created => ("id", "uuid"),
         SortKey::Updated => ("updated_at", "timestamptz"),
-        SortKey::Name => (R::LABEL, "text"),
+        SortKey::Name => (by_name.as_str(), "text"),
         SortKey::Priority => ("priority", "int"),
         SortKey::Tokens => ("tokens", "int"),
     };
@@ -143,5 +144,5 @@ pub fn paged<R: Resource>(mut select: Select<R::Entity>, page: &Page<R::Filter>)
         ));
     }
     let order = if page.sort.descending { Order::Desc } else { Order::Asc };
-    Ok(select.order_by(col(column), order.clone()).order_by(col("id"), order).limit(page.limit + 1))
+    Ok(select.order_by(Expr::cust(column.to_owned()), order.clone()).order_by(col("id"), order).limit(page.limit + 1))
 }

@@ -99,7 +99,12 @@ impl Format {
     /// A title for people: the entry's title, or else a key, or else its number.
     #[must_use]
     pub fn title_of(self, source: &Members, number: usize) -> String {
-        let texts = ["comment", "name"].map(|field| string(source, self.name_of(field)).to_owned());
+        let word = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => String::new(),
+        };
+        let texts = ["comment", "name"].map(|field| source.get(self.name_of(field)).map(word).unwrap_or_default());
         let key = source.get(self.name_of("key"));
         let key = key.and_then(|keys| keys.as_str().or_else(|| keys.get(0)?.as_str())).unwrap_or_default().to_owned();
         let given = texts.into_iter().chain([key]).map(|text| line(&text)).find(|text| !text.is_empty());
@@ -160,7 +165,10 @@ impl Format {
         let mut source = source.clone();
         text::spell(&mut source, TEXTS);
         let mut info = self.converted(&source);
-        let unused = values::settle(&mut info);
+        let mut unused = values::settle(&mut info);
+        if source.get("use_regex").is_some_and(|value| !value.is_null() && text::flag(value).is_none()) {
+            unused.push(("use_regex", values::NO_FLAG));
+        }
         (info, unused)
     }
 

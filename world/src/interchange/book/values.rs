@@ -37,7 +37,7 @@ const MOSTLY_NUMBERS: &[&str] = &["position", "role", "sticky", "cooldown", "del
 /// A value that could not be used: the field, and why.
 pub type Unused = (&'static str, &'static str);
 
-const NO_FLAG: &str = "this is neither true nor false, so the usual value is used";
+pub const NO_FLAG: &str = "this is neither true nor false, so the usual value is used";
 const NO_NUMBER: &str = "this is not a number, so the usual value is used";
 
 /// Gives the fields of an entry their types, and leaves out what cannot be used.

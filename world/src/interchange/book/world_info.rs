@@ -267,7 +267,7 @@ impl Reading<'_> {
                 "the entry says that its secondary keywords do not count",
             );
         }
-        let logic = match info.get("selectiveLogic").and_then(Value::as_i64) {
+        let logic = match info.get("selectiveLogic").and_then(|logic| text::whole(logic, 0, 3)) {
             Some(1) => "not_all",
             Some(2) => "not_any",
             Some(3) => "and_all",
@@ -275,6 +275,14 @@ impl Reading<'_> {
         };
         if !secondary.words.is_empty() {
             losses.mapped(&self.path("selectiveLogic"), "logic", "");
+            let given = info.get("selectiveLogic");
+            tell_number(
+                &self.path("selectiveLogic"),
+                "logic",
+                given,
+                given.and_then(|logic| text::whole(logic, 0, 3)),
+                losses,
+            );
         }
         if !enabled && info.get("disable") == Some(&Value::Bool(true)) {
             losses.mapped(&self.path("disable"), "enabled", "");

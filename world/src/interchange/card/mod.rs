@@ -92,7 +92,7 @@ fn in_picture(bytes: &[u8], losses: &mut Losses) -> Result<Vec<u8>> {
     if texts.is_damaged_elsewhere {
         losses.approximated("picture", "", "the checksum of a part that is not the card is wrong");
     }
-    decode(value).ok_or_else(|| {
+    decode(&value.read()?).ok_or_else(|| {
         Error::invalid("", "invalid_file", format!("The text chunk `{keyword}` of this picture is not base64."))
     })
 }
@@ -258,7 +258,7 @@ pub fn called_here(npc: &npc::Model) -> String {
 fn key_of(name: &str, data: &Members) -> String {
     let creator = string(data, "creator").trim();
     let by = match creator.is_empty() {
-        true => json!(CHARACTER.map(|text| data.get(text))).to_string(),
+        true => json!(CHARACTER.map(|text| string(data, text).trim())).to_string(),
         false => creator.to_owned(),
     };
     format!("{}:{}", text::within(&slug(name), 40), book::short(&by))

@@ -8,11 +8,12 @@ use std::{
 };
 
 use garde::Validate;
-use pulldown_cmark::{Event, Options, Parser, Tag};
+use pulldown_cmark::{Event, Parser, Tag};
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::lore::MARKDOWN;
 use base::error::{Error, Result};
 
 /// The largest size of a compiled pattern in bytes. A pattern with thousands of repetitions exceeds it.
@@ -139,9 +140,10 @@ impl Replacer {
         let code = if self.outside_code && self.pattern.is_match(text) { code_in(text) } else { Vec::new() };
         // Each search takes linear time, but all of them together may take longer. So check the clock between them.
         for captures in self.pattern.captures_iter(text) {
+            self.in_time(begun)?;
             let Some(whole) = captures.get(0) else { break };
             let next = code.partition_point(|code| code.end <= whole.start());
-            if code.get(next).is_some_and(|code| code.start < whole.end()) {
+            if code.get(next).is_some_and(|code| code.start <= whole.start()) {
                 continue;
             }
             found = true;
@@ -153,7 +155,6 @@ impl Replacer {
                 }
             }
             after = whole.end();
-            self.in_time(begun)?;
         }
         self.in_time(begun)?;
         if !found {
@@ -169,11 +170,10 @@ impl Replacer {
     }
 }
 
-/// Where a text of Markdown has code, in order. The pages read the same Markdown.
+/// Where a text of Markdown has code, in order.
 fn code_in(text: &str) -> Vec<Range<usize>> {
-    let options = Options::ENABLE_WIKILINKS | Options::ENABLE_TABLES;
     let is_code = |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
-    let events = Parser::new_ext(text, options).into_offset_iter();
+    let events = Parser::new_ext(text, MARKDOWN).into_offset_iter();
     events.filter(|(event, _)| is_code(event)).map(|(_, range)| range).collect()
 }
 
