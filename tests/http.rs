@@ -75,6 +75,15 @@ async fn head_is_get_without_the_body() {
     let mut tagged = 0;
     for (client, path) in paths {
         let (mut get, mut head) = (looked(client, Method::GET, &path).await, looked(client, Method::HEAD, &path).await);
+        // An export that was read to its end may not have ended yet for the server.
+        until("the export before", async || {
+            let is_busy = head.0 == 409 && get.0 == 200;
+            if is_busy {
+                head = looked(client, Method::HEAD, &path).await;
+            }
+            !is_busy
+        })
+        .await;
         if path == "/metrics" {
             // They go on counting.
             get.1.retain(|header| !header.starts_with("content-length"));
