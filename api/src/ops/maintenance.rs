@@ -84,12 +84,10 @@ async fn leases(app: Arc<App>, mut life: Life) {
     }
 }
 
-/// Reads the origins that pages may call from.
+/// Reads the origins that pages may call from. A server has read them once before it begins.
 async fn origins(app: Arc<App>) {
-    let mut ticks = interval(READ_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        ticks.tick().await;
+        sleep(READ_EVERY).await;
         if let Err(error) = app.origins.read(&app.pool).await {
             tracing::warn!(%error, "could not read the allowed origins");
         }
