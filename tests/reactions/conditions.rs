@@ -246,17 +246,17 @@ async fn streams_do_not_read_again_what_waits() {
     let (_, after) = reads(&mut db, "reply").await;
     assert!(after - before < 300, "{} rows of replies were read", after - before);
 
-    // Nobody who would drop it reads for Mallory.
+    // Mallory is not at the lighthouse yet, and nobody who would drop it reads for her.
     let mallory = world.get("/characters/player_mallory").await.expect(200).id();
-    let to_mallory = json!({ "player_id": mallory, "narrative": "Ahoy.", "location_key": "harbour" });
+    let to_mallory = json!({ "player_id": mallory, "narrative": "Ahoy.", "location_key": "lighthouse" });
     db.execute(copies(1, &to_mallory.to_string())).await.unwrap();
     while masters.next().await.unwrap().data["after"]["narrative"] != "Ahoy." {}
-    world.patch("/characters/player_mallory", json!({ "location": "harbour" })).await.expect(200);
+    world.patch("/characters/player_mallory", json!({ "location": "lighthouse" })).await.expect(200);
     while masters.next().await.unwrap().data["reply"]["narrative"] != "Ahoy." {}
     // A frontend is told what can be heard, also behind a hundred that cannot.
     let far = json!({ "player_id": mallory, "narrative": "Far.", "location_key": "far" });
     db.execute(copies(120, &far.to_string())).await.unwrap();
-    let land = json!({ "player_id": mallory, "narrative": "Land!", "location_key": "harbour" });
+    let land = json!({ "player_id": mallory, "narrative": "Land!", "location_key": "lighthouse" });
     db.execute(copies(1, &land.to_string())).await.unwrap();
     let token = tenant.token(json!({ "campaign": world.slug, "player_id": "player_mallory" })).await;
     let (mut frontend, _) = Socket::connect(&server.url, &token.credential, json!({ "client_id": "hers" })).await;
