@@ -5,6 +5,7 @@
 //! a background task calls it, and whatever changes a tenant's list. A new list of another server is known after [`READ_EVERY`].
 
 use std::{
+    collections::HashSet,
     sync::{PoisonError, RwLock},
     time::Duration,
 };
@@ -17,10 +18,13 @@ use db::pool::Pool;
 /// How often the list is read.
 pub const READ_EVERY: Duration = Duration::from_secs(5);
 
+/// In a list of origins, it allows every origin.
+const ALL: &str = "*";
+
 /// The origins of all tenants.
 #[derive(Default)]
 pub struct Origins {
-    list: RwLock<Vec<String>>,
+    list: RwLock<HashSet<String>>,
     /// One reader at a time, so that no older list takes the place of a newer one.
     reading: Mutex<()>,
 }
@@ -29,7 +33,8 @@ impl Origins {
     /// Whether some tenant allows an origin.
     #[must_use]
     pub fn has(&self, origin: &str) -> bool {
-        allows(&self.list.read().unwrap_or_else(PoisonError::into_inner), origin)
+        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
+        list.contains(origin) || list.contains(ALL)
     }
 
     /// Reads the list from the database.
@@ -45,8 +50,8 @@ impl Origins {
     }
 }
 
-/// Whether a list of origins allows one. `*` in a list allows every origin.
+/// Whether a tenant's list of origins allows one.
 #[must_use]
 pub fn allows(list: &[String], origin: &str) -> bool {
-    list.iter().any(|listed| listed == origin || listed == "*")
+    list.iter().any(|listed| listed == origin || listed == ALL)
 }

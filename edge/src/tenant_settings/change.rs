@@ -132,7 +132,9 @@ pub async fn apply(app: &Edge, caller: &Caller, expected: &Expected, patch: &Val
     })
     .await?;
     app.keys.forget();
-    if let Err(error) = app.origins.read(&app.pool).await {
+    if patch.get("origins").is_some()
+        && let Err(error) = app.origins.read(&app.pool).await
+    {
         tracing::warn!(%error, "could not read the allowed origins");
     }
     Ok(changed)
