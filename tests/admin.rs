@@ -3,6 +3,7 @@
 
 mod back;
 mod browser;
+mod directions;
 mod door;
 mod entity;
 mod erase;

@@ -81,7 +81,7 @@ pub async fn sit_down(client: &Client<'_>, player: &str) -> Option<Browser> {
     Some(browser)
 }
 
-async fn open_link(browser: &Browser, client: &Client<'_>, player: &str) {
+pub async fn open_link(browser: &Browser, client: &Client<'_>, player: &str) {
     let token = token(client, player).await;
     browser.goto(&format!("{}/play/port-town#{token}", client.server.url)).await;
     browser.until("the table", "return document.getElementById('log')").await;

@@ -134,7 +134,7 @@ async fn usage_names_campaigns_and_says_what_is_wrong() {
     world.bob("player_alice", "Hello.").await.expect(200);
     let mut owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
     let page = owner.get("/admin/usage?group_by=campaign").await.expect(200).text;
-    assert!(page.contains("<th scope=\"row\">The salt coast</th>"), "{page}");
+    assert!(page.contains("<th scope=\"row\" dir=\"auto\">The salt coast</th>"), "{page}");
     let page = owner.get("/admin/usage?from=2026-02-02&to=2026-02-01").await.expect(200).text;
     assert!(page.contains("must be before") && !page.contains("No model was called"), "{page}");
 }

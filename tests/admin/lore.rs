@@ -313,7 +313,11 @@ async fn a_restore_says_who_and_what_and_writes_forward() {
     post(&mara, &path, &sent(&page, &[("content", "A warm shallow sea.")])).await.expect(303);
     let history = mara.get(&format!("{path}/history")).await.expect(200).text;
     assert!(history.contains("<ins>shallow") && history.contains("<del>&#60;i&#62;sea"), "{history}");
-    assert!(history.contains("<b>test</b> imported it") && history.contains("<b>test</b> changed it"), "{history}");
+    assert!(
+        history.contains("<b dir=\"auto\">test</b> imported it")
+            && history.contains("<b dir=\"auto\">test</b> changed it"),
+        "{history}"
+    );
     let first =
         history.split("action=\"").filter(|part| part.contains("/history/")).last().unwrap().split('"').next().unwrap();
     mara.post(first, &[("version", "1")]).await.expect(412);

@@ -128,7 +128,7 @@ async fn all_that_is_in_the_way_is_named_with_its_page() {
     for slug in ["the_ledger", "the_cellar"] {
         let entry = world.get(&format!("/lore/{slug}")).await.body;
         let link = format!(
-            "<a href=\"{CAMPAIGN}/lore/{}\">{}</a>",
+            "<a href=\"{CAMPAIGN}/lore/{}\" dir=\"auto\">{}</a>",
             entry["id"].as_str().unwrap(),
             entry["title"].as_str().unwrap()
         );
@@ -259,10 +259,11 @@ async fn a_file_that_would_write_over_somebodys_work_says_so_first() {
     };
     // What only the file changes is named; nobody's work is lost.
     let page = look("Higher.").await;
-    assert!(page.contains("<b>The flow</b>: content") && !page.contains("id=\"edited\""), "{page}");
+    assert!(page.contains("<b dir=\"auto\">The flow</b>: content") && !page.contains("id=\"edited\""), "{page}");
     world.patch("/lore/the_flow", json!({ "content": "Mine." })).await.expect(200);
     let page = look("High.").await;
     assert!(page.contains("id=\"edited\"") && page.contains("edited here since</span>"), "{page}");
-    let (flow, ebb) = (page.find("<b>The flow</b>").unwrap(), page.find("<b>The ebb</b>").unwrap());
+    let (flow, ebb) =
+        (page.find("<b dir=\"auto\">The flow</b>").unwrap(), page.find("<b dir=\"auto\">The ebb</b>").unwrap());
     assert!(flow < ebb, "what changes stands first: {page}");
 }

@@ -41,7 +41,7 @@ async fn users_are_made_changed_and_removed() {
     let link = shown(&made).strip_prefix(&server.url).unwrap().to_owned();
     assert!(owner.get("/admin/users").await.text.contains("invited until"));
     let mut mara = Visitor::at(&server);
-    assert!(mara.get(&link).await.expect(200).text.contains("Join acme"));
+    assert!(mara.get(&link).await.expect(200).text.contains("Join <bdi>acme</bdi>"));
     let chosen = [("name", "Mara"), ("new_password", "a wagon of mulberries"), ("again", "a wagon of mulberries")];
     let come = mara.post(&link, &chosen).await.expect(303);
     mara.keep(&come);
@@ -236,10 +236,10 @@ async fn the_audit_says_who_did_what() {
     mara.post("/admin/c/port-town/npcs", &[("name", "<b>Zed</b>"), ("form_id", "1")]).await.expect(303);
     let all = mara.get("/admin/c/port-town/audit").await.expect(200).text;
     for part in [
-        "<b>mara</b> created npc",
+        "<b dir=\"auto\">mara</b> created npc",
         "&#60;b&#62;Zed&#60;/b&#62;",
-        "<b>test</b> changed npc",
-        "<del>neutral</del><ins>grim</ins>",
+        "<b dir=\"auto\">test</b> changed npc",
+        "<del dir=\"auto\">neutral</del><ins dir=\"auto\">grim</ins>",
     ] {
         assert!(all.contains(part), "{part}: {all}");
     }

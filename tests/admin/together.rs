@@ -77,7 +77,7 @@ async fn nobody_is_in_their_own_way() {
     // Its links are offered to be mended all the same.
     assert!(saved.header("location").contains("?renamed=The+Reach"), "{}", saved.header("location"));
     let offer = mara.get(saved.header("location")).await.expect(200).text;
-    assert!(offer.contains("links to <b>The Reach</b>"), "{offer}");
+    assert!(offer.contains("links to <b dir=\"auto\">The Reach</b>"), "{offer}");
     // A row of another kind, sent twice.
     let path = format!("/admin/c/port-town/npcs/{}", world.get("/npcs/innkeeper_bob").await.id());
     let page = mara.get(&format!("{path}/edit")).await.expect(200).text;
