@@ -207,7 +207,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pages", &["assets", "emblem", "fight", "model", "sheet", "admin", "play"]),
     (
         "tavernkeep",
-        &["config", "log", "life", "database", "app", "demo", "openapi", "docs", "ops", "routes", "server", "cli"],
+        &[
+            "settings", "log", "config", "life", "database", "app", "demo", "openapi", "docs", "ops", "routes",
+            "server", "cli",
+        ],
     ),
 ];
 

@@ -1,19 +1,168 @@
 //! What operators set, and how a database is found.
 
-use std::{process::Stdio, str::FromStr, time::Duration};
+use std::{cell::RefCell, collections::HashSet, process::Stdio, str::FromStr, time::Duration};
 
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, postgres::PgConnectOptions};
-use tavernkeep::config::Config;
+use tavernkeep::{
+    config::Config,
+    settings::{self, Setting},
+};
 use tokio::{
     io::copy_bidirectional,
     net::{TcpStream, UnixListener},
     process::Command,
 };
 
-use crate::support::{Database, Prepared, operator, program};
+use crate::support::{Database, Prepared, SECRET, operator, program};
 
 fn read(env: &[(&str, &str)]) -> Result<Config, Vec<String>> {
     Config::read(&|name| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
+}
+
+fn all() -> impl Iterator<Item = &'static Setting> {
+    settings::ALL.iter().flat_map(|group| group.settings)
+}
+
+/// What the program prints with these arguments, each run of white space as one space, and its exit status.
+async fn printed(arguments: &[&str], env: &[(&str, &str)]) -> (String, Option<i32>) {
+    let mut program = Command::new(program("tavernkeep"));
+    let done = program.args(arguments).env_clear().envs(env.iter().copied()).stdin(Stdio::null()).output();
+    let done = tokio::time::timeout(Duration::from_secs(60), done).await.expect("it ends").unwrap();
+    let text = [done.stdout, done.stderr].concat();
+    (String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" "), done.status.code())
+}
+
+/// The server reads what is listed, and nothing else.
+#[test]
+fn the_list_of_settings_is_whole() {
+    let asked = RefCell::new(HashSet::new());
+    // With these, the variables of a model are read, too.
+    let model = [("LLM_API_ENDPOINT", "http://127.0.0.1:8089/v1"), ("LLM_MODEL_NAME", "mock")];
+    let config = Config::read(&|variable| {
+        asked.borrow_mut().insert(variable.to_owned());
+        model.iter().find(|(known, _)| *known == variable).map(|(_, value)| (*value).to_owned())
+    })
+    .unwrap();
+    let mut asked: Vec<_> = asked.into_inner().into_iter().collect();
+    let mut listed: Vec<_> = all().map(|setting| setting.variable).collect();
+    asked.sort();
+    listed.sort_unstable();
+    assert_eq!(asked, listed);
+    // Defaults that others than the server have, too.
+    let own = llm::LlmSettings::default();
+    assert_eq!(config.llm.connect_timeout, own.connect_timeout);
+    assert_eq!(config.llm.first_token_timeout, own.first_token_timeout);
+    assert_eq!(config.llm.total_timeout, own.total_timeout);
+    assert_eq!((config.llm.retries, config.llm.output_tokens_max), (own.retries, own.output_tokens_max));
+    assert_eq!(config.database_wait, db::pool::BEGIN_WAIT);
+    // A default says what an empty variable means.
+    for setting in all().filter(|setting| !setting.default.is_empty()) {
+        assert!(read(&[(setting.variable, setting.default)]).is_ok(), "{setting:?}");
+        assert!(read(&[(setting.variable, " ")]).is_ok(), "{setting:?}");
+    }
+}
+
+/// `serve --help` explains each setting. Secrets are not options, because other users of the machine see those.
+#[tokio::test]
+async fn help_lists_every_setting() {
+    let (help, code) =
+        printed(&["serve", "--help"], &[("TAVERNKEEP_SECRET_KEY", SECRET), ("LLM_MODEL_NAME", "mine")]).await;
+    assert_eq!(code, Some(0));
+    assert!(!help.contains(SECRET) && !help.contains("mine"), "the environment's values are not shown: {help}");
+    for setting in all() {
+        assert!(help.contains(setting.variable) && help.contains(setting.meaning), "{setting:?}\n{help}");
+        let option = format!("--{} <", setting.option());
+        assert_eq!(help.contains(&option), !setting.is_secret, "{setting:?}\n{help}");
+        let default = format!("[env: {}] [default: {}]", setting.variable, setting.default);
+        assert!(setting.default.is_empty() || help.contains(&default), "{setting:?}\n{help}");
+    }
+    let secrets: Vec<_> = all().filter(|setting| setting.is_secret).map(|setting| setting.variable).collect();
+    let may_be_secret = |setting: &&Setting| {
+        ["KEY", "PASSWORD", "TOKEN", "SECRET", "DATABASE_URL"].iter().any(|word| setting.variable.ends_with(word))
+    };
+    assert_eq!(secrets, all().filter(may_be_secret).map(|setting| setting.variable).collect::<Vec<_>>());
+    let (help, _) = printed(&["--help"], &[]).await;
+    assert!(help.contains("tavernkeep serve --help"), "{help}");
+}
+
+/// The table of the manual is the list.
+#[test]
+fn the_manual_lists_every_setting() {
+    let mut table = String::new();
+    for group in settings::ALL {
+        table.push_str(&format!(
+            "\n**{}**\n\n| Variable | Option | Default | Meaning |\n|---|---|---|---|\n",
+            group.heading
+        ));
+        for setting in group.settings {
+            let option = if setting.is_secret { String::new() } else { format!("`--{}`", setting.option()) };
+            let default = if setting.default.is_empty() { String::new() } else { format!("`{}`", setting.default) };
+            let meaning = setting.meaning.replace('<', "&lt;").replace('>', "&gt;");
+            table.push_str(&format!("| `{}` | {option} | {default} | {meaning} |\n", setting.variable));
+        }
+    }
+    let manual = include_str!("../docs/operations.md");
+    assert!(manual.contains(&table), "docs/operations.md needs this table:\n{table}");
+}
+
+#[tokio::test]
+async fn all_mistakes_are_told_by_the_names_that_were_used() {
+    let env =
+        [("TAVERNKEEP_WORKERS", "many"), ("TAVERNKEEP_BIND", "nowhere"), ("RUST_LOG", "tavernkeep=much=too=much")];
+    let (said, code) =
+        printed(&["serve", "--bind", "somewhere", "--database-connections-max", "1", "--public-url=ftp://x"], &env)
+            .await;
+    assert_eq!(code, Some(2));
+    for mistake in [
+        "tavernkeep: --bind must be an address",
+        "tavernkeep: --database-connections-max must be 2 to 1000",
+        "tavernkeep: --public-url must be an address such as https://tavern.example.org",
+        "tavernkeep: TAVERNKEEP_WORKERS must be a number",
+        "tavernkeep: RUST_LOG must be",
+    ] {
+        assert!(said.contains(mistake), "{mistake}\n{said}");
+    }
+    assert!(!said.contains("TAVERNKEEP_BIND"), "the option counts: {said}");
+    for wrong in ["https://a.example/tavern", "a.example", "https://", "https://me@a.example", "http://a.example/?x=1"]
+    {
+        assert!(read(&[("TAVERNKEEP_PUBLIC_URL", wrong)]).is_err(), "{wrong}");
+    }
+    let config = read(&[("TAVERNKEEP_PUBLIC_URL", "https://a.example:8443/\n")]).unwrap();
+    assert_eq!(config.public_url.as_deref(), Some("https://a.example:8443"));
+    // A secret is no option.
+    let (said, code) = printed(&["serve", "--llm-api-key", "sk-1"], &[]).await;
+    assert!(code == Some(2) && said.contains("unexpected argument '--llm-api-key'"), "{said}");
+}
+
+/// Links that commands print lead to the server, wherever it listens.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_print_the_servers_address() {
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let (done, _) = operator(&prepared.db.url, &["demo"]).await;
+    assert!(done);
+    let link = async |env: &[(&str, &str)]| {
+        let env = [&[("DATABASE_URL", prepared.db.url.as_str()), ("TAVERNKEEP_SECRET_KEY", SECRET)], env].concat();
+        printed(&["play-link"], &env).await.0
+    };
+    assert!(link(&[("TAVERNKEEP_BIND", "[::]:9000")]).await.starts_with("http://[::1]:9000/play/"), "no server runs");
+    let child = prepared.start_with(&model, &[("TAVERNKEEP_BIND", "0.0.0.0:0")]).await;
+    assert!(child.url().starts_with("http://127.0.0.1:"), "{}", child.url());
+    let (told, token) = {
+        let link = link(&[]).await;
+        let (page, token) = link.split_once('#').unwrap();
+        (page.to_owned(), token.to_owned())
+    };
+    assert!(told.starts_with(child.url()), "{told} is not at {}", child.url());
+    assert_eq!(reqwest::get(&told).await.unwrap().status(), 200);
+    assert!(!token.is_empty());
+    let public = link(&[("TAVERNKEEP_PUBLIC_URL", "https://tavern.example.org/")]).await;
+    assert!(public.starts_with("https://tavern.example.org/play/"), "{public}");
+    drop(child);
+    // Where people reach it is what the server itself prints, and its commands with it.
+    let child = prepared.start_with(&model, &[("TAVERNKEEP_PUBLIC_URL", "https://tavern.example.org")]).await;
+    assert_eq!(child.url(), "https://tavern.example.org");
+    assert!(link(&[]).await.starts_with("https://tavern.example.org/play/"));
 }
 
 /// A value that came from a file ends with that file's newline.

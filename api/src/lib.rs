@@ -15,3 +15,4 @@ pub mod openapi;
 pub mod ops;
 pub mod routes;
 pub mod server;
+pub mod settings;

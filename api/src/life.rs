@@ -7,7 +7,7 @@
 
 use std::{str::FromStr, time::Duration};
 
-use sqlx::{AssertSqlSafe, Executor, postgres::PgConnectOptions};
+use sqlx::{AssertSqlSafe, Executor, PgConnection, postgres::PgConnectOptions};
 use uuid::Uuid;
 
 use base::{
@@ -24,10 +24,16 @@ const STATEMENT: Duration = Duration::from_secs(2);
 const GREETING: &str = "SET ROLE tavernkeep_app; SET statement_timeout = '2s'; SET lock_timeout = '1s'; SET tcp_keepalives_idle = 5; \
      SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3";
 
+/// What servers' connections are called in `pg_stat_activity`; what follows is the server's address, as soon as it is known.
+const NAME: &str = "tavernkeep: ";
+/// PostgreSQL cuts longer names.
+const NAME_BYTES_MAX: usize = 63;
+
 /// The connection and its lock.
 pub struct Life {
     url: String,
     instance: i64,
+    name: String,
     link: Option<Link>,
     is_locked: bool,
 }
@@ -38,13 +44,28 @@ impl Life {
     /// # Errors
     /// Database errors; `internal` if another server has this number.
     pub async fn begin(url: &str, instance: i64) -> Result<Self> {
-        let mut life = Self { url: url.to_owned(), instance, link: None, is_locked: false };
+        let name = format!("{NAME}life");
+        let mut life = Self { url: url.to_owned(), instance, name, link: None, is_locked: false };
         life.link().await?;
         if life.is_locked {
             Ok(life)
         } else {
             Err(Error::internal("another running server has the same instance number"))
         }
+    }
+
+    /// Lets commands that run next to this server know its address ([`announced`]). One that is too long stays unknown.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn announce(&mut self, address: &str) -> Result<()> {
+        let name = format!("{NAME}{address}");
+        if name.len() <= NAME_BYTES_MAX {
+            let call_it = sqlx::query("SELECT set_config('application_name', $1, false)").bind(&name);
+            call_it.execute(self.link().await?).await?;
+            self.name = name;
+        }
+        Ok(())
     }
 
     /// Renews the leases of `turns` for `seconds`. Returns the turns that somebody wants to cancel or that no longer belong to this
@@ -91,7 +112,7 @@ impl Life {
         let link = match self.link.take() {
             Some(link) => link,
             None => {
-                let options = PgConnectOptions::from_str(&self.url)?.application_name("tavernkeep: life");
+                let options = PgConnectOptions::from_str(&self.url)?.application_name(&self.name);
                 Link::open(&options, GREETING, limit_of(STATEMENT), std::sync::Arc::default()).await?
             }
         };
@@ -118,4 +139,19 @@ impl Life {
         link.execute(AssertSqlSafe(statement)).await?;
         Ok(())
     }
+}
+
+/// The address of a server that runs on a database: of the one that came last.
+///
+/// # Errors
+/// Database errors.
+pub async fn announced(db: &mut PgConnection) -> Result<Option<String>> {
+    let row = sqlx::query(
+        "SELECT substr(application_name, length($1) + 1) AS address FROM pg_stat_activity \
+         WHERE datname = current_database() AND starts_with(application_name, $1 || 'http') ORDER BY backend_start DESC LIMIT 1",
+    )
+    .bind(NAME)
+    .fetch_optional(db)
+    .await?;
+    row.map(|row| row.read("address")).transpose()
 }

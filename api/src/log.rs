@@ -17,7 +17,7 @@ use std::{
 
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
-use crate::config::without_newline;
+use crate::settings::{self, Given, without_newline};
 use base::{metrics::LOG_LINES_LOST, text::json_on_one_line};
 
 /// How many lines may wait to be written, and how many bytes.
@@ -46,12 +46,12 @@ struct Log {
     bytes: Arc<AtomicUsize>,
 }
 
-/// Starts the log of this process: JSON lines of at least `info` for a server, text of at least `warn` for a command, unless
-/// `RUST_LOG` says otherwise. The last lines are written when the guard is dropped.
+/// Starts the log of this process: JSON lines for a server, text of at least `warn` for a command, unless `RUST_LOG` says otherwise.
+/// The last lines are written when the guard is dropped.
 #[must_use]
-pub fn start(is_serve: bool) -> FlushGuard {
-    let default = if is_serve { "info,sqlx=warn,actix_server=warn" } else { "warn" };
-    let asked = std::env::var(EnvFilter::DEFAULT_ENV).ok().map(without_newline);
+pub fn start(is_serve: bool, given: &Given) -> FlushGuard {
+    let default = settings::named(settings::RUST_LOG).filter(|_| is_serve).map_or("warn", |setting| setting.default);
+    let asked = given.text(settings::RUST_LOG).ok().flatten().map(without_newline);
     let filter = asked.and_then(|asked| EnvFilter::try_new(for_all_crates(&asked)).ok());
     let filter = filter.unwrap_or_else(|| default.into());
     let log = LOG.get_or_init(|| Log::to(io::stderr(), is_serve)).clone();

@@ -1,5 +1,6 @@
 //! The command line. Each command is a function; `serve` and the larger ones have files of their own.
 
+mod address;
 mod doctor;
 mod erase;
 mod interchange;
@@ -14,12 +15,13 @@ mod with_postgres;
 use edge::auth::player_link;
 use std::{io::Write, net::SocketAddr, path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use self::output::{failed, say};
 use crate::{
-    config::{self, Config},
+    config::Config,
     database, demo, log, routes,
+    settings::{self, Given},
 };
 use base::{
     clock,
@@ -33,9 +35,12 @@ use edge::{
     tenants::TenantLimits,
 };
 
+const SETTINGS_HELP: &str =
+    "`tavernkeep serve --help` lists all settings. Other commands read them from the environment, as the server does.";
+
 /// The game-master backend for AI tabletop play.
 #[derive(Parser)]
-#[command(name = "tavernkeep", version, after_help = config::HELP)]
+#[command(name = "tavernkeep", version, after_help = SETTINGS_HELP)]
 struct Cli {
     /// Print JSON on standard output. An error is printed there as the API's problem document, and the exit status is not
     /// 0.
@@ -78,7 +83,7 @@ enum Command {
         /// The character's slug.
         #[arg(long, default_value = demo::PLAYER)]
         player: String,
-        /// The server's public URL. Default: the address that it listens on.
+        /// The server's public URL. Default: TAVERNKEEP_PUBLIC_URL, or the address that the running server listens on.
         #[arg(long)]
         url: Option<String>,
     },
@@ -210,10 +215,11 @@ enum KeyCommand {
 /// Runs the command line.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = settings::add_to(Cli::command()).get_matches();
+    let (cli, given) = (Cli::from_arg_matches(&matches).unwrap_or_else(|wrong| wrong.exit()), Given::from(&matches));
     let (is_serve, json) = (matches!(cli.command, Command::Serve), cli.json);
-    let _written = log::start(is_serve);
-    let code = match actix_web::rt::System::new().block_on(run(cli)) {
+    let _written = log::start(is_serve, &given);
+    let code = match actix_web::rt::System::new().block_on(run(cli, &given)) {
         Ok(code) => code,
         Err(error) => failed(json, &error, &RequestId::generate()),
     };
@@ -221,7 +227,7 @@ pub fn main() -> ExitCode {
     if !is_serve && output::was_lost() { ExitCode::FAILURE } else { code }
 }
 
-async fn run(cli: Cli) -> Result<ExitCode> {
+async fn run(cli: Cli, given: &Given) -> Result<ExitCode> {
     let json = cli.json;
     match cli.command {
         Command::Openapi { bridge } => return print_openapi(bridge).map(|()| ExitCode::SUCCESS),
@@ -229,7 +235,7 @@ async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Rehearse { bind, script, record } => return rehearse(bind, script, record).await,
         _ => {}
     }
-    let mut config = match Config::from_env() {
+    let mut config = match Config::given(given) {
         Ok(config) => config,
         Err(mistakes) => {
             mistakes.iter().for_each(output::complain);
@@ -320,12 +326,15 @@ async fn print_play_link(
     json: bool,
 ) -> Result<()> {
     let tokens = Tokens::new(&serve::secrets_of(config)?);
-    let link = database::in_time(async {
+    let made = database::in_time(async {
         let mut db = database::as_owner(url).await?;
-        player_link::make(&mut db, &tokens, (tenant, campaign, player)).await
+        let server = match server {
+            Some(server) => server,
+            None => address::of_server(config, &mut db).await?,
+        };
+        Ok((server, player_link::make(&mut db, &tokens, (tenant, campaign, player)).await?))
     });
-    let link = link.await?;
-    let server = server.unwrap_or_else(|| format!("http://{}", config.bind));
+    let (server, link) = made.await?;
     let link = format!("{}{link}", server.trim_end_matches('/'));
     say(json, &serde_json::json!({ "link": link }), &link);
     Ok(())
@@ -341,7 +350,7 @@ async fn owner_url(config: &Config) -> Result<String> {
         let dir = config.data_dir.display();
         Error::new(
             Code::Unavailable,
-            format!("No server is running on {dir}. Start `tavernkeep serve`, or set DATABASE_URL."),
+            format!("No server is running on {dir}. Start `tavernkeep serve`, or set DATABASE_URL or --data-dir."),
         )
     })
 }

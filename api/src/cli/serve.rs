@@ -7,7 +7,7 @@ use actix_web::web;
 use rand::RngExt;
 use tokio::time::{Instant, sleep};
 
-use super::output::print;
+use super::{address, output::print};
 use crate::{app::App, config::Config, database, demo, ops::maintenance};
 use base::{
     error::{Error, Result},
@@ -101,19 +101,21 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     };
     let (endpoint, rehearsing) = model(&config).await?;
     let instance = i64::from(rand::rng().random_range(1..i32::MAX));
-    let held = database::hold_instance(&data.app_url, instance).await?;
+    let mut held = database::hold_instance(&data.app_url, instance).await?;
     tokio::task::spawn_blocking(|| tokens::count("ready")).await.map_err(Error::internal)?;
     let stop_seconds = config.shutdown_seconds;
     let app = web::Data::new(App::new(config, pool.clone(), data.secrets, endpoint, instance)?);
     let state = app.clone().into_inner();
     state.origins.read(&pool).await?;
+    let (server, listens_on) = crate::server::serve(app.clone())?;
+    let address = app.config.public_url.clone().unwrap_or_else(|| address::here(listens_on));
+    held.announce(&address).await?;
     maintenance::start(&state, &data.app_url, held);
-    let (server, addr) = crate::server::serve(app.clone())?;
     let handle = server.handle();
     let mut running = actix_web::rt::spawn(server);
-    welcome(addr, made.as_ref(), app.config.llm_label());
+    welcome(&address, made.as_ref(), app.config.llm_label());
     if made.is_some() {
-        invite(addr, &data.owner_url, &app).await;
+        invite(&address, &data.owner_url, &app).await;
     }
     let code = tokio::select! {
         () = interrupted() => ExitCode::SUCCESS,
@@ -172,23 +174,23 @@ pub(super) async fn interrupted() {
 }
 
 /// Prints a link to the demo's page at the table.
-async fn invite(addr: std::net::SocketAddr, owner_url: &str, app: &App) {
+async fn invite(address: &str, owner_url: &str, app: &App) {
     let made = async {
         let mut db = database::as_owner(owner_url).await?;
         player_link::make(&mut db, &app.tokens, (demo::TENANT, demo::CAMPAIGN, demo::PLAYER)).await
     };
     match made.await {
         Ok(link) => print(format_args!(
-            "Play in the browser (the link is valid for an hour; `tavernkeep play-link` makes another):\n  http://{addr}{link}\n"
+            "Play in the browser (the link is valid for an hour; `tavernkeep play-link` makes another):\n  {address}{link}\n"
         )),
         Err(error) => tracing::info!(%error, "could not make a link to the demo's table"),
     }
 }
 
-fn welcome(addr: std::net::SocketAddr, made: Option<&demo::Demo>, model: &str) {
-    print(format_args!("\nTavernkeep answers at http://{addr}  (API: http://{addr}/docs, model: {model})"));
+fn welcome(address: &str, made: Option<&demo::Demo>, model: &str) {
+    print(format_args!("\nTavernkeep answers at {address}  (API: {address}/docs, model: {model})"));
     let Some(made) = made else { return };
-    print(format_args!("The editor: http://{addr}/admin"));
+    print(format_args!("The editor: {address}/admin"));
     let email = demo::EMAIL;
     print(match &made.password {
         Some(password) => format!("  sign in as {email} with the password {password}"),
@@ -212,7 +214,7 @@ fn welcome(addr: std::net::SocketAddr, made: Option<&demo::Demo>, model: &str) {
     };
     print(format_args!(
         "A first turn:\n  \
-         curl -s http://{addr}/v1/campaigns/port-town/npcs/innkeeper_bob/turns \\\n    \
+         curl -s {address}/v1/campaigns/port-town/npcs/innkeeper_bob/turns \\\n    \
          -H {header} -H 'Content-Type: application/json' \\\n    \
          -d '{{\"player_id\":\"player_alice\",\"action\":\"I pay for my drink and leave a generous tip.\"}}'\n"
     ));
