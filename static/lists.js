@@ -74,6 +74,7 @@ if (knownBy && !knownBy.readOnly && document.getElementById("actors")) {
   row.className = "adder";
   const field = document.createElement("input");
   field.id = "known_by-add";
+  field.dir = "auto";
   field.setAttribute("list", "actors");
   field.setAttribute("aria-label", "Somebody else who knows it");
   field.autocomplete = "off";

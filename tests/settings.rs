@@ -13,7 +13,7 @@ use tokio::{
     process::Command,
 };
 
-use crate::support::{Database, Prepared, SECRET, operator, program};
+use crate::support::{Database, Prepared, SECRET, operator, program, until};
 
 fn read(env: &[(&str, &str)]) -> Result<Config, Vec<String>> {
     Config::read(&|name| env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
@@ -115,7 +115,7 @@ async fn all_mistakes_are_told_by_the_names_that_were_used() {
     assert_eq!(code, Some(2));
     for mistake in [
         "tavernkeep: --bind must be an address",
-        "tavernkeep: --database-connections-max must be 2 to 1000",
+        "tavernkeep: --database-connections-max must be a number, 2 to 1000",
         "tavernkeep: --public-url must be an address such as https://tavern.example.org",
         "tavernkeep: TAVERNKEEP_WORKERS must be a number",
         "tavernkeep: RUST_LOG must be",
@@ -123,9 +123,30 @@ async fn all_mistakes_are_told_by_the_names_that_were_used() {
         assert!(said.contains(mistake), "{mistake}\n{said}");
     }
     assert!(!said.contains("TAVERNKEEP_BIND"), "the option counts: {said}");
-    for wrong in ["https://a.example/tavern", "a.example", "https://", "https://me@a.example", "http://a.example/?x=1"]
-    {
+    for wrong in [
+        "https://a.example/tavern",
+        "a.example",
+        "https://",
+        "https://me@a.example",
+        "http://a.example/?x=1",
+        "https://a.example/#x",
+    ] {
         assert!(read(&[("TAVERNKEEP_PUBLIC_URL", wrong)]).is_err(), "{wrong}");
+    }
+    // One sentence for each mistake, also where a number has limits.
+    for (variable, wrong) in [
+        ("TAVERNKEEP_TURNS_MAX", "many"),
+        ("TAVERNKEEP_TURNS_MAX", "0"),
+        ("TAVERNKEEP_BODIES_MIB", "lots"),
+        ("TAVERNKEEP_WORKERS", "0"),
+        ("TAVERNKEEP_REQUESTS_MAX", "0"),
+        ("TAVERNKEEP_TURN_STEPS_MAX", "33"),
+        ("TAVERNKEEP_SWEEP_MS", "49"),
+        ("LLM_RETRIES", "11"),
+        ("LLM_TIMEOUT_MS", "3600001"),
+    ] {
+        let mistakes = read(&[(variable, wrong)]).err().unwrap_or_default();
+        assert!(mistakes.len() == 1 && mistakes[0].starts_with(variable), "{variable}={wrong}: {mistakes:?}");
     }
     let config = read(&[("TAVERNKEEP_PUBLIC_URL", "https://a.example:8443/\n")]).unwrap();
     assert_eq!(config.public_url.as_deref(), Some("https://a.example:8443"));
@@ -158,6 +179,12 @@ async fn commands_print_the_servers_address() {
     assert!(!token.is_empty());
     let public = link(&[("TAVERNKEEP_PUBLIC_URL", "https://tavern.example.org/")]).await;
     assert!(public.starts_with("https://tavern.example.org/play/"), "{public}");
+    drop(child);
+    // An address that is too long to be told is left out, and the one where it listens is told.
+    let long = format!("https://{}.example.org", "a".repeat(60));
+    let child = prepared.start_with(&model, &[("TAVERNKEEP_PUBLIC_URL", long.as_str())]).await;
+    assert_eq!(child.url(), long);
+    assert!(link(&[]).await.starts_with("http://127.0.0.1:"));
     drop(child);
     // Where people reach it is what the server itself prints, and its commands with it.
     let child = prepared.start_with(&model, &[("TAVERNKEEP_PUBLIC_URL", "https://tavern.example.org")]).await;
@@ -325,4 +352,15 @@ async fn a_server_ignores_the_newline_of_a_secret_file() {
     let turn = child.turn("innkeeper_bob", "Good evening.", None).await.unwrap();
     assert_eq!(turn.status, 200, "{}", turn.text);
     assert_eq!(model.requests().last().unwrap()["model"], "mock");
+}
+
+/// Blank variables and options count as not set.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_blank_is_not_set() {
+    let (said, _) = printed(&["doctor", "--data-dir", " "], &[("TAVERNKEEP_DATA_DIR", "/nowhere/at/all")]).await;
+    assert!(said.contains("/nowhere/at/all"), "{said}");
+    let prepared = Prepared::new().await;
+    let model = rehearsal::start(rehearsal::Options::default()).await.unwrap();
+    let child = prepared.start_with(&model, &[("RUST_LOG", "")]).await;
+    until("a line of the log", async || child.log().contains("\"level\":\"INFO\"")).await;
 }

@@ -1,11 +1,11 @@
 //! Reads the [settings](crate::settings). All mistakes are reported at once, each with the variable's or the option's name.
 
-use std::{cell::RefCell, net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use std::{cell::RefCell, fmt::Display, net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use actix_web::http::Uri;
 use tracing_subscriber::EnvFilter;
 
-use crate::settings::{self, Given, without_newline};
+use crate::settings::{self, Given};
 use ai::{
     frontends::connected::FrontendSettings,
     state::{AiSettings, PlannerSettings, TurnSettings},
@@ -15,7 +15,9 @@ use edge::{admission::AdmissionSettings, client::Proxies, connections::Connectio
 use llm::{AllowedHost, CallOptions, Endpoint, LlmSettings, OutputLimit, ReplyMode, Secret};
 
 /// Looking more often would cost more than it is worth.
-const SWEEP_EVERY_MIN: Duration = Duration::from_millis(50);
+const SWEEP_MS_MIN: u64 = 50;
+const MS_MAX: u64 = 3_600_000;
+const WORKERS_MAX: usize = 256;
 
 /// All settings of the server.
 pub struct Config {
@@ -67,12 +69,12 @@ impl Reader<'_> {
     /// The text of a setting that has one: what was given, or else its default.
     fn text(&self, variable: &str) -> Option<String> {
         let default = settings::named(variable).map_or("", |setting| setting.default);
-        let given = (self.get)(variable).map(without_newline).filter(|text| !text.trim().is_empty());
+        let given = (self.get)(variable).and_then(settings::said);
         given.or_else(|| (!default.is_empty()).then(|| default.to_owned()))
     }
 
     /// Notes that a setting cannot be used: `why` goes on after its name.
-    fn wrong(&mut self, variable: &str, why: impl std::fmt::Display) {
+    fn wrong(&mut self, variable: &str, why: impl Display) {
         self.mistakes.push(format!("{} {why}", (self.called)(variable)));
     }
 
@@ -94,29 +96,30 @@ impl Reader<'_> {
     }
 
     fn number<T: FromStr + Default>(&mut self, variable: &str) -> T {
-        self.parsed(variable, "a number")
+        self.fit(variable, |_| true, "")
     }
 
-    fn within<T: FromStr + Default + PartialOrd + Copy + std::fmt::Display>(
-        &mut self,
-        variable: &str,
-        min: T,
-        max: T,
-    ) -> T {
-        let mistakes = self.mistakes.len();
-        let value = self.number(variable);
-        if mistakes == self.mistakes.len() && !(min..=max).contains(&value) {
-            self.wrong(variable, format_args!("must be {min} to {max}"));
+    /// A number with a default, if it is fit.
+    fn fit<T: FromStr + Default>(&mut self, variable: &str, is_fit: impl Fn(&T) -> bool, limits: &str) -> T {
+        match self.text(variable).map(|text| text.trim().parse()) {
+            Some(Ok(value)) if is_fit(&value) => value,
+            _ => {
+                self.wrong(variable, format_args!("must be a number{limits}"));
+                T::default()
+            }
         }
-        value
     }
 
-    fn days(&mut self, variable: &str) -> u32 {
-        self.parsed(variable, "a number of days")
+    fn within<T: FromStr + Default + PartialOrd + Display>(&mut self, variable: &str, min: T, max: T) -> T {
+        self.fit(variable, |value| (&min..=&max).contains(&value), &format!(", {min} to {max}"))
+    }
+
+    fn at_least<T: FromStr + Default + PartialOrd + Display>(&mut self, variable: &str, min: T) -> T {
+        self.fit(variable, |value| *value >= min, &format!(", at least {min}"))
     }
 
     fn millis(&mut self, variable: &str) -> Duration {
-        Duration::from_millis(self.within(variable, 1, 3_600_000))
+        Duration::from_millis(self.within(variable, 1, MS_MAX))
     }
 }
 
@@ -158,6 +161,10 @@ impl Config {
         let mut r = Reader { get, called, mistakes: Vec::new() };
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let database_connections_max = r.within("DATABASE_CONNECTIONS_MAX", 2, 1000);
+        let workers = r.parsed_or("TAVERNKEEP_WORKERS", cores.min(WORKERS_MAX), "a number");
+        if !(1..=WORKERS_MAX).contains(&workers) {
+            r.wrong("TAVERNKEEP_WORKERS", format_args!("must be 1 to {WORKERS_MAX}"));
+        }
         let config = Self {
             bind: r.parsed_or(
                 "TAVERNKEEP_BIND",
@@ -178,16 +185,16 @@ impl Config {
             proxies: proxies(&mut r),
             connections: connections(&mut r),
             admission: admission(&mut r, database_connections_max),
-            journal_retention_days: Some(r.days("TAVERNKEEP_JOURNAL_RETENTION_DAYS")).filter(|days| *days > 0),
-            usage_retention_days: Some(r.days("TAVERNKEEP_USAGE_RETENTION_DAYS")).filter(|days| *days > 0),
-            turn_retention_days: r.days("TAVERNKEEP_TURN_RETENTION_DAYS"),
+            journal_retention_days: Some(r.number("TAVERNKEEP_JOURNAL_RETENTION_DAYS")).filter(|days| *days > 0),
+            usage_retention_days: Some(r.number("TAVERNKEEP_USAGE_RETENTION_DAYS")).filter(|days| *days > 0),
+            turn_retention_days: r.number("TAVERNKEEP_TURN_RETENTION_DAYS"),
             demo_api_key: demo_key(&mut r),
             demo_password: demo_password(&mut r),
             metrics_token: r.text("TAVERNKEEP_METRICS_TOKEN"),
             ai: ai(&mut r),
-            workers: r.parsed_or("TAVERNKEEP_WORKERS", cores, "a number").clamp(1, 256),
-            shutdown_seconds: r.parsed("TAVERNKEEP_SHUTDOWN_SECONDS", "a number of seconds"),
-            sweep_every: r.millis("TAVERNKEEP_SWEEP_MS").max(SWEEP_EVERY_MIN),
+            workers,
+            shutdown_seconds: r.number("TAVERNKEEP_SHUTDOWN_SECONDS"),
+            sweep_every: Duration::from_millis(r.within("TAVERNKEEP_SWEEP_MS", SWEEP_MS_MIN, MS_MAX)),
         };
         if r.text(settings::RUST_LOG).is_some_and(|levels| EnvFilter::try_new(levels).is_err()) {
             r.wrong(settings::RUST_LOG, "must be a level such as `info`, or levels such as `warn,tavernkeep=debug`");
@@ -205,10 +212,15 @@ impl Config {
 fn public_url(r: &mut Reader<'_>) -> Option<String> {
     let text = r.text("TAVERNKEEP_PUBLIC_URL")?;
     let text = text.trim().trim_end_matches('/');
-    let is_fit = text.parse().is_ok_and(|url: Uri| {
-        let has_user = url.authority().is_some_and(|authority| authority.as_str().contains('@'));
-        matches!(url.scheme_str(), Some("http" | "https")) && !has_user && url.path() == "/" && url.query().is_none()
-    });
+    // The parser drops a fragment.
+    let is_fit = !text.contains('#')
+        && text.parse().is_ok_and(|url: Uri| {
+            let has_user = url.authority().is_some_and(|authority| authority.as_str().contains('@'));
+            (text.starts_with("http://") || text.starts_with("https://"))
+                && !has_user
+                && url.path() == "/"
+                && url.query().is_none()
+        });
     if !is_fit {
         r.wrong("TAVERNKEEP_PUBLIC_URL", "must be an address such as https://tavern.example.org, without a path");
     }
@@ -291,37 +303,30 @@ fn connections(r: &mut Reader<'_>) -> ConnectionSettings {
 
 fn admission(r: &mut Reader<'_>, connections: u32) -> AdmissionSettings {
     let requests = usize::try_from(connections).unwrap_or(usize::MAX).saturating_mul(8).max(64);
-    let mib: usize = r.number("TAVERNKEEP_BODIES_MIB");
     // One tenant gets half of it, and that must be enough for the largest import.
-    if mib < 64 {
-        r.wrong("TAVERNKEEP_BODIES_MIB", "must be a number of MiB, at least 64");
+    let mib: usize = r.at_least("TAVERNKEEP_BODIES_MIB", 64);
+    let requests_max = r.parsed_or("TAVERNKEEP_REQUESTS_MAX", requests, "a number");
+    if requests_max == 0 {
+        r.wrong("TAVERNKEEP_REQUESTS_MAX", "must be at least 1");
     }
-    let settings = AdmissionSettings {
-        requests_max: r.parsed_or("TAVERNKEEP_REQUESTS_MAX", requests, "a number"),
-        turns_max: r.number("TAVERNKEEP_TURNS_MAX"),
+    AdmissionSettings {
+        requests_max,
+        turns_max: r.at_least("TAVERNKEEP_TURNS_MAX", 1),
         body_bytes_max: mib.saturating_mul(1024 * 1024),
-    };
-    for (variable, most) in
-        [("TAVERNKEEP_REQUESTS_MAX", settings.requests_max), ("TAVERNKEEP_TURNS_MAX", settings.turns_max)]
-    {
-        if most == 0 {
-            r.wrong(variable, "must be at least 1");
-        }
     }
-    settings
 }
 
 fn ai(r: &mut Reader<'_>) -> AiSettings {
-    let cache_mib: usize = r.parsed("TAVERNKEEP_PROMPT_CACHE_MIB", "a number of MiB");
+    let cache_mib: usize = r.number("TAVERNKEEP_PROMPT_CACHE_MIB");
     AiSettings {
         frontends: frontends(r),
         turns: TurnSettings {
-            steps_max: r.number::<u32>("TAVERNKEEP_TURN_STEPS_MAX").clamp(1, 32),
-            effects_max: r.number::<u64>("TAVERNKEEP_TURN_EFFECTS_MAX").clamp(1000, 1_000_000),
+            steps_max: r.within("TAVERNKEEP_TURN_STEPS_MAX", 1, 32),
+            effects_max: r.within("TAVERNKEEP_TURN_EFFECTS_MAX", 1000, 1_000_000),
         },
         planner: planner(r),
         prompt_cache_bytes_max: cache_mib.saturating_mul(1024 * 1024),
-        reaction_lease_seconds: r.number::<u16>("TAVERNKEEP_REACTION_LEASE_SECONDS").clamp(4, 600),
+        reaction_lease_seconds: r.within("TAVERNKEEP_REACTION_LEASE_SECONDS", 4, 600),
     }
 }
 
@@ -353,8 +358,8 @@ fn llm(r: &mut Reader<'_>) -> LlmSettings {
         connect_timeout: r.millis("LLM_CONNECT_TIMEOUT_MS"),
         first_token_timeout: r.millis("LLM_FIRST_TOKEN_TIMEOUT_MS"),
         total_timeout: r.millis("LLM_TIMEOUT_MS"),
-        output_tokens_max: r.number::<u32>("LLM_OUTPUT_TOKENS_MAX").clamp(1, 1_000_000),
-        retries: r.number::<u32>("LLM_RETRIES").min(10),
+        output_tokens_max: r.within("LLM_OUTPUT_TOKENS_MAX", 1, 1_000_000),
+        retries: r.within("LLM_RETRIES", 0, 10),
         allow_private: r.parsed("LLM_TENANT_PRIVATE_ALLOWED", "true or false"),
         allowed_hosts,
         ..LlmSettings::default()

@@ -54,16 +54,16 @@ impl Life {
         }
     }
 
-    /// Lets commands that run next to this server know its address ([`announced`]). One that is too long stays unknown.
+    /// Lets commands that run next to this server know its address ([`announced`]): the first that is not too long.
     ///
     /// # Errors
     /// Database errors.
-    pub async fn announce(&mut self, address: &str) -> Result<()> {
-        let name = format!("{NAME}{address}");
-        if name.len() <= NAME_BYTES_MAX {
-            let call_it = sqlx::query("SELECT set_config('application_name', $1, false)").bind(&name);
-            call_it.execute(self.link().await?).await?;
+    pub async fn announce(&mut self, addresses: [&str; 2]) -> Result<()> {
+        let names = addresses.map(|address| format!("{NAME}{address}"));
+        if let Some(name) = names.into_iter().find(|name| name.len() <= NAME_BYTES_MAX) {
             self.name = name;
+            let call_it = sqlx::query("SELECT set_config('application_name', $1, false)").bind(self.name.clone());
+            call_it.execute(self.link().await?).await?;
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Life {
     }
 }
 
-/// The address of a server that runs on a database: of the one that came last.
+/// The address of a server that runs on a database: of the one that came last, if this role may see that.
 ///
 /// # Errors
 /// Database errors.

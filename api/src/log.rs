@@ -17,7 +17,7 @@ use std::{
 
 use tracing_subscriber::{EnvFilter, fmt::MakeWriter};
 
-use crate::settings::{self, Given, without_newline};
+use crate::settings::{self, Given};
 use base::{metrics::LOG_LINES_LOST, text::json_on_one_line};
 
 /// How many lines may wait to be written, and how many bytes.
@@ -50,8 +50,9 @@ struct Log {
 /// The last lines are written when the guard is dropped.
 #[must_use]
 pub fn start(is_serve: bool, given: &Given) -> FlushGuard {
-    let default = settings::named(settings::RUST_LOG).filter(|_| is_serve).map_or("warn", |setting| setting.default);
-    let asked = given.text(settings::RUST_LOG).ok().flatten().map(without_newline);
+    let default =
+        if is_serve { settings::named(settings::RUST_LOG).map_or("info", |setting| setting.default) } else { "warn" };
+    let asked = given.text(settings::RUST_LOG).ok().flatten().and_then(settings::said);
     let filter = asked.and_then(|asked| EnvFilter::try_new(for_all_crates(&asked)).ok());
     let filter = filter.unwrap_or_else(|| default.into());
     let log = LOG.get_or_init(|| Log::to(io::stderr(), is_serve)).clone();

@@ -44,7 +44,7 @@ pub const ALL: &[Group] = &[
             set(
                 "TAVERNKEEP_PUBLIC_URL",
                 "",
-                "where people reach the server, such as https://tavern.example.org, for links that commands print; unset: the address that it listens on",
+                "where people reach the server, such as https://tavern.example.org, for the addresses that it and other commands print; unset: the address that it listens on",
             ),
             set(
                 DATA_DIR,
@@ -106,7 +106,11 @@ pub const ALL: &[Group] = &[
                 "128",
                 "request bodies in memory, at least 64; one tenant gets at most half of it",
             ),
-            set("TAVERNKEEP_BRIDGE_CONNECTIONS_MAX", "1000", "connected frontends of one tenant on one server"),
+            set(
+                "TAVERNKEEP_BRIDGE_CONNECTIONS_MAX",
+                "1000",
+                "game frontends of one tenant that may be connected to one server",
+            ),
             set(
                 "TAVERNKEEP_BRIDGE_PING_SECONDS",
                 "20",
@@ -125,13 +129,21 @@ pub const ALL: &[Group] = &[
                 "100000",
                 "rows that one turn may change, 1000 to 1000000; a broadcast changes one for each NPC",
             ),
-            set("TAVERNKEEP_PROMPT_CACHE_MIB", "64", "prompts in memory"),
+            set(
+                "TAVERNKEEP_PROMPT_CACHE_MIB",
+                "64",
+                "most memory for the prompts that are kept to be used again, in MiB",
+            ),
             set(
                 "TAVERNKEEP_REACTION_LEASE_SECONDS",
                 "20",
-                "after how long another server does a reaction whose server died, 4 to 600",
+                "after how many seconds another server takes over a reaction of an NPC whose server died, 4 to 600",
             ),
-            set("TAVERNKEEP_SWEEP_MS", "5000", "how often the server looks for turns of servers that died"),
+            set(
+                "TAVERNKEEP_SWEEP_MS",
+                "5000",
+                "how often the server looks for turns of servers that died, at least 50",
+            ),
         ],
     },
     Group {
@@ -148,20 +160,20 @@ pub const ALL: &[Group] = &[
             set(
                 "LLM_API_ENDPOINT",
                 "",
-                "base URL or chat-completions URL of an OpenAI-compatible API; unset: the rehearsal model answers",
+                "base URL or chat-completions URL of an OpenAI-compatible API; unset: a small built-in model answers, for trying things out",
             ),
-            secret("LLM_API_KEY", "the key for that endpoint"),
-            set("LLM_MODEL_NAME", "", "the model at that endpoint; must be set with it"),
+            secret("LLM_API_KEY", "the key for LLM_API_ENDPOINT"),
+            set("LLM_MODEL_NAME", "", "the model at LLM_API_ENDPOINT; must be set with it"),
             set(
                 "LLM_MODELS_ALLOWED",
                 "",
-                "models, separated by commas, that tenants may name at that endpoint; unset: only LLM_MODEL_NAME",
+                "models, separated by commas, that tenants may name at LLM_API_ENDPOINT; unset: only LLM_MODEL_NAME",
             ),
             set("LLM_REPLY_MODE", "native", "native (tool calls) or xml"),
             set("LLM_CONNECT_TIMEOUT_MS", "3000", "how long connecting to a model may take"),
             set("LLM_FIRST_TOKEN_TIMEOUT_MS", "20000", "how long a model may take until its first token"),
             set("LLM_TIMEOUT_MS", "60000", "how long a call of a model may take"),
-            set("LLM_RETRIES", "2", "how often a failed call is repeated, up to 10 times"),
+            set("LLM_RETRIES", "2", "how often a failed call is repeated, 0 to 10 times"),
             set(
                 "LLM_OUTPUT_LIMIT_NAME",
                 "max_tokens",
@@ -170,7 +182,7 @@ pub const ALL: &[Group] = &[
             set(
                 "LLM_OUTPUT_TOKENS_MAX",
                 "4096",
-                "most tokens of an answer, for models whose profile sets no limit of its own",
+                "most tokens of an answer, 1 to 1000000, for models whose profile sets no limit of its own",
             ),
             set(
                 "LLM_TENANT_HOSTS_ALLOWED",
@@ -202,7 +214,7 @@ pub const ALL: &[Group] = &[
     },
 ];
 
-/// The variable of the data directory. All commands take it as an option.
+/// The variable of the data directory. All commands that look for it take it as an option.
 pub const DATA_DIR: &str = "TAVERNKEEP_DATA_DIR";
 /// The variable of the log.
 pub const RUST_LOG: &str = "RUST_LOG";
@@ -237,7 +249,7 @@ pub fn named(variable: &str) -> Option<&'static Setting> {
     ALL.iter().flat_map(|group| group.settings).find(|setting| setting.variable == variable)
 }
 
-/// Gives `serve` an option for each setting but the secrets, and all commands that of the data directory.
+/// Gives `serve` an option for each setting but the secrets, and all commands that look for the data directory its option.
 #[must_use]
 pub fn add_to(mut command: Command) -> Command {
     let mut secrets = "Secrets, which are set by environment variables only:".to_owned();
@@ -252,6 +264,7 @@ pub fn add_to(mut command: Command) -> Command {
             }
         }
     }
+    secrets.push_str("\n\nTimes in milliseconds (…_MS) are 1 to 3600000.");
     command.mut_subcommand("serve", |serve| serve.after_help(secrets))
 }
 
@@ -264,13 +277,16 @@ impl Given {
     #[must_use]
     pub fn from(matches: &ArgMatches) -> Self {
         let mut given = HashMap::new();
+        let levels = [Some(matches), matches.subcommand().map(|(_, of)| of)];
         for setting in ALL.iter().flat_map(|group| group.settings).filter(|setting| !setting.is_secret) {
             let id = setting.option().replace('-', "_");
-            for matches in [Some(matches), matches.subcommand().map(|(_, of)| of)].into_iter().flatten() {
-                let is_option = matches.try_contains_id(&id).is_ok_and(|has| has)
-                    && matches.value_source(&id) == Some(ValueSource::CommandLine);
-                if is_option && let Ok(Some(value)) = matches.try_get_one::<OsString>(&id) {
-                    given.insert(setting.variable, value.clone());
+            for matches in levels.into_iter().flatten() {
+                // A blank option is none, as for variables.
+                if let Ok(Some(text)) = matches.try_get_one::<OsString>(&id)
+                    && matches.value_source(&id) == Some(ValueSource::CommandLine)
+                    && text.to_str().is_none_or(|text| !text.trim().is_empty())
+                {
+                    given.insert(setting.variable, text.clone());
                 }
             }
         }
@@ -299,13 +315,13 @@ impl Given {
     }
 }
 
-/// A value without the newline that ends the file it came from.
-pub(crate) fn without_newline(mut value: String) -> String {
-    if value.ends_with('\n') {
-        value.pop();
-        if value.ends_with('\r') {
-            value.pop();
+/// What a setting's text says: without the newline that ends the file it came from. Nothing if that is blank.
+pub(crate) fn said(mut text: String) -> Option<String> {
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
         }
     }
-    value
+    Some(text).filter(|text| !text.trim().is_empty())
 }

@@ -208,7 +208,7 @@ async fn a_tenant_can_ask_it_of_its_users() {
     }
     mara.post("/admin/c/port-town/npcs", &[("name", "Zed")]).await.expect(303);
     assert!(tenant.get("/v1/campaigns/port-town/npcs?q=Zed").await.items().is_empty());
-    assert!(mara.get("/admin/account").await.expect(200).text.contains("acme requires a second factor"));
+    assert!(mara.get("/admin/account").await.expect(200).text.contains("<bdi>acme</bdi> requires a second factor"));
     // Another tenant does not.
     mara.post("/admin/tenants", &[("tenant", &other.tenant.to_string())]).await.expect(303);
     mara.get("/admin/campaigns").await.expect(200);

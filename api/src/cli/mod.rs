@@ -36,7 +36,7 @@ use edge::{
 };
 
 const SETTINGS_HELP: &str =
-    "`tavernkeep serve --help` lists all settings. Other commands read them from the environment, as the server does.";
+    "`tavernkeep serve --help` lists all settings. Other commands read what they need from the environment.";
 
 /// The game-master backend for AI tabletop play.
 #[derive(Parser)]

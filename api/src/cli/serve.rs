@@ -108,14 +108,17 @@ pub(super) async fn run(mut config: Config) -> Result<ExitCode> {
     let state = app.clone().into_inner();
     state.origins.read(&pool).await?;
     let (server, listens_on) = crate::server::serve(app.clone())?;
-    let address = app.config.public_url.clone().unwrap_or_else(|| address::here(listens_on));
-    held.announce(&address).await?;
+    let here = address::here(listens_on);
+    let address = app.config.public_url.as_deref().unwrap_or(&here);
+    if let Err(error) = held.announce([address, &here]).await {
+        tracing::warn!(%error, "commands cannot find out the server's address");
+    }
     maintenance::start(&state, &data.app_url, held);
     let handle = server.handle();
     let mut running = actix_web::rt::spawn(server);
-    welcome(&address, made.as_ref(), app.config.llm_label());
+    welcome(address, &here, made.as_ref(), app.config.llm_label());
     if made.is_some() {
-        invite(&address, &data.owner_url, &app).await;
+        invite(address, &data.owner_url, &app).await;
     }
     let code = tokio::select! {
         () = interrupted() => ExitCode::SUCCESS,
@@ -187,8 +190,11 @@ async fn invite(address: &str, owner_url: &str, app: &App) {
     }
 }
 
-fn welcome(address: &str, made: Option<&demo::Demo>, model: &str) {
+fn welcome(address: &str, here: &str, made: Option<&demo::Demo>, model: &str) {
     print(format_args!("\nTavernkeep answers at {address}  (API: {address}/docs, model: {model})"));
+    if address != here {
+        print(format_args!("It listens at {here}"));
+    }
     let Some(made) = made else { return };
     print(format_args!("The editor: {address}/admin"));
     let email = demo::EMAIL;
