@@ -1,4 +1,4 @@
-//! Reads the [settings](crate::settings). All mistakes are reported at once, each with the variable's or the option's name.
+//! Reads the [`settings`]. All mistakes are reported at once, each with the variable's or the option's name.
 
 use std::{cell::RefCell, fmt::Display, net::SocketAddr, path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
