@@ -179,6 +179,15 @@ async fn commands_print_the_servers_address() {
     assert!(!token.is_empty());
     let public = link(&[("TAVERNKEEP_PUBLIC_URL", "https://tavern.example.org/")]).await;
     assert!(public.starts_with("https://tavern.example.org/play/"), "{public}");
+    // Somebody else who may connect to the database is not believed.
+    let mut owner = PgConnection::connect(&prepared.db.url).await.unwrap();
+    let guest = format!("tkt_{}_{}_guest", std::process::id(), prepared.db.number);
+    owner.execute(AssertSqlSafe(format!("CREATE ROLE {guest} LOGIN PASSWORD 'guest'"))).await.unwrap();
+    let options = PgConnectOptions::from_str(&prepared.db.url).unwrap().username(&guest).password("guest");
+    let other = options.application_name("tavernkeep: http://evil.example").connect().await.unwrap();
+    assert!(link(&[]).await.starts_with(child.url()));
+    other.close().await.unwrap();
+    owner.execute(AssertSqlSafe(format!("DROP ROLE {guest}"))).await.unwrap();
     drop(child);
     // An address that is too long to be told is left out, and the one where it listens is told.
     let long = format!("https://{}.example.org", "a".repeat(60));

@@ -141,14 +141,16 @@ impl Life {
     }
 }
 
-/// The address of a server that runs on a database: of the one that came last, if this role may see that.
+/// The address of a server that runs on a database: of the one that came last, if this role may see that. Others who may connect to the
+/// database can call themselves what they like, so only connections of the application's roles count.
 ///
 /// # Errors
 /// Database errors.
 pub async fn announced(db: &mut PgConnection) -> Result<Option<String>> {
     let row = sqlx::query(
         "SELECT substr(application_name, length($1) + 1) AS address FROM pg_stat_activity \
-         WHERE datname = current_database() AND starts_with(application_name, $1 || 'http') ORDER BY backend_start DESC LIMIT 1",
+         WHERE datname = current_database() AND starts_with(application_name, $1 || 'http') \
+           AND pg_has_role(usesysid, 'tavernkeep_app', 'MEMBER') ORDER BY backend_start DESC LIMIT 1",
     )
     .bind(NAME)
     .fetch_optional(db)

@@ -1,5 +1,5 @@
-//! All settings: their variables, defaults and meanings. `tavernkeep serve --help`, the options of `serve`, the reader in [`crate::config`]
-//! and the table in `docs/operations.md` come from this list.
+//! All settings: their variables, defaults and meanings. `tavernkeep serve --help`, the options of `serve` and the defaults in
+//! [`crate::config`] come from this list, and a test compares the table in `docs/operations.md` with it.
 //!
 //! Each setting is an environment variable, and an option of `serve` unless it may hold a secret: other users of the machine can see
 //! the options of a running program.
@@ -44,7 +44,7 @@ pub const ALL: &[Group] = &[
             set(
                 "TAVERNKEEP_PUBLIC_URL",
                 "",
-                "where people reach the server, such as https://tavern.example.org, for the addresses that it and other commands print; unset: the address that it listens on",
+                "address at which people reach the server, such as https://tavern.example.org; printed links begin with it; unset: the address that it listens on",
             ),
             set(
                 DATA_DIR,
@@ -227,12 +227,15 @@ impl Setting {
         name.to_ascii_lowercase().replace('_', "-")
     }
 
+    /// How the program asks `clap` for the option.
+    fn id(&self) -> String {
+        self.option().replace('-', "_")
+    }
+
     fn argument(&self, heading: &'static str) -> Arg {
-        let name = self.option();
-        // `clap` has one kind of name for what is typed and one for what the program asks for.
-        let argument = Arg::new(name.replace('-', "_"))
-            .value_name(name.replace('-', "_").to_ascii_uppercase())
-            .long(name)
+        let argument = Arg::new(self.id())
+            .value_name(self.id().to_ascii_uppercase())
+            .long(self.option())
             .env(self.variable)
             .hide_env_values(true)
             // Text that is not UTF-8 is reported with all other mistakes.
@@ -279,7 +282,7 @@ impl Given {
         let mut given = HashMap::new();
         let levels = [Some(matches), matches.subcommand().map(|(_, of)| of)];
         for setting in ALL.iter().flat_map(|group| group.settings).filter(|setting| !setting.is_secret) {
-            let id = setting.option().replace('-', "_");
+            let id = setting.id();
             for matches in levels.into_iter().flatten() {
                 // A blank option is none, as for variables.
                 if let Ok(Some(text)) = matches.try_get_one::<OsString>(&id)
