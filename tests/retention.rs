@@ -170,9 +170,9 @@ async fn pruning_does_not_read_what_stays() {
     // Ten rows of each kind are old, four thousand are not.
     let many = |table: &str, id: &str, age: &str| {
         format!(
-            "INSERT INTO {table} SELECT (jsonb_populate_record(NULL::{table}, to_jsonb(t) || jsonb_build_object('{age}', \
-                 CASE WHEN n <= 10 THEN now() - interval '4000 days' ELSE now() END, {id}))).* \
-             FROM generate_series(1, 4000) AS n, (SELECT * FROM {table} ORDER BY {age} LIMIT 1) t"
+            "INSERT INTO {table} SELECT r.* FROM generate_series(1, 4000) AS n, (SELECT * FROM {table} ORDER BY {age} LIMIT 1) t, \
+             jsonb_populate_record(NULL::{table}, to_jsonb(t) || jsonb_build_object('{age}', \
+                 CASE WHEN n <= 10 THEN now() - interval '4000 days' ELSE now() END, {id})) r"
         )
     };
     for sql in [
