@@ -57,6 +57,7 @@ mod prompt;
 mod prompt_cache;
 mod query_values;
 mod reactions;
+mod recall;
 mod rehearsal;
 mod removal;
 mod retention;

@@ -1,6 +1,9 @@
 //! The form in which texts are compared and searched: how people type them makes no difference.
 
-use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::{
+    UnicodeNormalization,
+    char::{decompose_canonical, is_combining_mark},
+};
 
 /// Characters that are typed in several ways, and the plain one for them.
 const PLAIN: [(&str, char); 3] = [
@@ -88,14 +91,59 @@ pub fn is_word(text: &str, start: usize, end: usize) -> bool {
     !joined(before.chars().next_back(), word.chars().next()) && !joined(word.chars().next_back(), next)
 }
 
+/// A folded text without the marks on its Latin and Greek letters: `é` is `e`, `ø` is `o`. In other scripts a mark makes another letter.
+#[must_use]
+pub fn without_marks(folded: &str) -> String {
+    let mut plain = String::with_capacity(folded.len());
+    for c in folded.chars() {
+        if is_combining_mark(c) && plain.chars().next_back().is_some_and(has_removable_marks) {
+            continue;
+        }
+        let mut base = c;
+        let mut is_first = true;
+        if !c.is_ascii() {
+            decompose_canonical(c, |part| {
+                if is_first {
+                    base = part;
+                }
+                is_first = false;
+            });
+        }
+        match base {
+            'ø' => plain.push('o'),
+            'ł' => plain.push('l'),
+            'đ' | 'ð' => plain.push('d'),
+            'ħ' => plain.push('h'),
+            'ı' => plain.push('i'),
+            'æ' => plain.push_str("ae"),
+            'œ' => plain.push_str("oe"),
+            'þ' => plain.push_str("th"),
+            base if has_removable_marks(base) => plain.push(base),
+            _ => plain.push(c),
+        }
+    }
+    plain
+}
+
+fn has_removable_marks(letter: char) -> bool {
+    letter.is_ascii_alphabetic() || matches!(letter, 'α'..='ω')
+}
+
+/// Whether words can contain a character: letters, digits, and the marks that some scripts write after a letter.
+#[must_use]
+pub fn is_part_of_word(c: char) -> bool {
+    c.is_alphanumeric() || (!c.is_ascii() && is_combining_mark(c))
+}
+
 /// Letters of scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Han.
 fn is_unspaced(c: char) -> bool {
-    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
+    matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 /// Letters between which a word may begin or end without a space.
-pub(crate) fn is_dense(c: char) -> bool {
+#[must_use]
+pub fn is_dense(c: char) -> bool {
     is_unspaced(c) || is_hangul(c)
 }
 

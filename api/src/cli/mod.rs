@@ -4,6 +4,7 @@ mod address;
 mod doctor;
 mod erase;
 mod interchange;
+mod memory_eval;
 mod model;
 mod output;
 mod players;
@@ -115,6 +116,16 @@ enum Command {
         #[arg(long)]
         utterances: Option<PathBuf>,
         /// Fail if fewer than this percentage are right.
+        #[arg(long, default_value_t = 0.0)]
+        at_least: f64,
+    },
+    /// Measure how well the memories that matter are found: what share of nearly 500 questions find what answers them. Needs no
+    /// database and no model.
+    MemoryEval {
+        /// A JSON file with other memories and questions, in the format of the built-in ones.
+        #[arg(long)]
+        set: Option<PathBuf>,
+        /// Fail if in any language fewer than this percentage of the questions find any of their evidence in 1,000 tokens.
         #[arg(long, default_value_t = 0.0)]
         at_least: f64,
     },
@@ -247,6 +258,7 @@ async fn run(cli: Cli, given: &Given) -> Result<ExitCode> {
         Command::PlannerEval { utterances, at_least } => {
             return players::evaluate(&config, utterances.as_deref(), at_least, json).await;
         }
+        Command::MemoryEval { set, at_least } => return memory_eval::run(set.as_deref(), at_least, json),
         _ => {}
     }
     let url = owner_url(&config).await?;
@@ -281,6 +293,7 @@ async fn run(cli: Cli, given: &Given) -> Result<ExitCode> {
         Command::Serve
         | Command::Openapi { .. }
         | Command::PlannerEval { .. }
+        | Command::MemoryEval { .. }
         | Command::WithPostgres { .. }
         | Command::Rehearse { .. } => {}
     }

@@ -10,6 +10,7 @@
 pub mod broadcasts;
 pub mod http;
 pub mod list;
+pub mod recall;
 pub mod service;
 pub mod subject;
 

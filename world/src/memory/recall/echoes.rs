@@ -1,0 +1,86 @@
+//! Finds memories that say again what one already taken says.
+//!
+//! A memory is an echo of another if their terms are the same but for a fifth (Jaccard's index of at least 0.8), and they differ in no
+//! number, no name and no negation: "owes 12 silver" is no echo of "owes 15 silver".
+
+use std::collections::HashMap;
+
+use super::corpus::{Corpus, Row, TermNumber};
+
+/// Of so many terms that either row has, both have [`SHARED`].
+const OUT_OF: usize = 5;
+const SHARED: usize = 4;
+/// The most rows that one row is compared with. What has its rarest terms in common with more of them is rarely compared at all.
+const COMPARED_MAX: usize = 64;
+
+/// The rows that were taken, by their rarest terms.
+///
+/// Two rows that have four of five terms in common have at least one of these in common (prefix filtering, as in similarity joins of
+/// sets): the rarest fifth of either, and one more.
+pub(super) struct Echoes<'a> {
+    corpus: &'a Corpus,
+    taken: HashMap<TermNumber, Vec<usize>>,
+}
+
+impl<'a> Echoes<'a> {
+    pub fn new(corpus: &'a Corpus) -> Self {
+        Self { corpus, taken: HashMap::new() }
+    }
+
+    /// Notes that a row was taken.
+    pub fn take(&mut self, place: usize) {
+        for term in self.rarest(place) {
+            self.taken.entry(term).or_default().push(place);
+        }
+    }
+
+    /// Whether a row is an echo of one that was taken.
+    pub fn is_echo(&self, place: usize) -> bool {
+        let Some(row) = self.corpus.rows().get(place) else { return false };
+        let rarest = self.rarest(place);
+        let mut candidates = rarest.iter().filter_map(|term| self.taken.get(term)).flatten().take(COMPARED_MAX);
+        candidates.any(|other| {
+            self.corpus.rows().get(*other).is_some_and(|other| is_alike(row, other) && !differ(row, other))
+        })
+    }
+
+    fn rarest(&self, place: usize) -> Vec<TermNumber> {
+        let Some(row) = self.corpus.rows().get(place) else { return Vec::new() };
+        let mut terms = row.terms.to_vec();
+        let wanted = terms.len() - (terms.len() * SHARED).div_ceil(OUT_OF) + 1;
+        if wanted < terms.len() {
+            terms.select_nth_unstable_by_key(wanted, |term| (self.corpus.rows_with(*term), *term));
+            terms.truncate(wanted);
+        }
+        terms
+    }
+}
+
+/// Whether the terms of two rows are nearly the same.
+fn is_alike(a: &Row, b: &Row) -> bool {
+    let (fewer, more) = (a.terms.len().min(b.terms.len()), a.terms.len().max(b.terms.len()));
+    if fewer * OUT_OF < more * SHARED {
+        return false;
+    }
+    let both = common(&a.terms, &b.terms);
+    both * OUT_OF >= (fewer + more - both) * SHARED
+}
+
+/// How many numbers two ascending lists have in common.
+fn common(a: &[TermNumber], b: &[TermNumber]) -> usize {
+    let (mut at, mut found) = (0, 0);
+    for term in a {
+        while b.get(at).is_some_and(|other| other < term) {
+            at += 1;
+        }
+        found += usize::from(b.get(at) == Some(term));
+    }
+    found
+}
+
+/// Whether one has a number, a name or a negation that the other lacks.
+fn differ(a: &Row, b: &Row) -> bool {
+    let lacks =
+        |row: &Row, mark: &TermNumber| row.marks.binary_search(mark).is_err() && row.terms.binary_search(mark).is_err();
+    a.marks.iter().any(|mark| lacks(b, mark)) || b.marks.iter().any(|mark| lacks(a, mark))
+}

@@ -1,0 +1,250 @@
+//! Decides which memories a prompt holds, within a budget of tokens.
+//!
+//! The base of a prompt holds those that change seldom: pinned ones, and the newest of the settled ones. A turn's own message holds what
+//! is newer, and what its action is about. New memories are settled eight at a time, so that eight of them change the base once.
+
+use std::collections::BTreeMap;
+
+use super::{
+    corpus::{Corpus, Memory},
+    echoes::Echoes,
+    query::Query,
+    rank::{Ranking, Score},
+};
+
+/// How many memories become settled together.
+pub const SETTLED_STEP: usize = 8;
+/// The percentage of a budget that pinned memories may take.
+const PINNED_PERCENT: u64 = 25;
+/// The percentage of a budget for the newest of the settled memories, and again for the newest of the others.
+const NEWEST_PERCENT: u64 = 5;
+/// The most memories that are named although they were left out.
+const LEFT_OUT_NAMED_MAX: usize = 50;
+/// After so many memories that did not fit, the budget counts as full…
+const MISFITS_MAX: usize = 100;
+/// …and after so many that say again what others say.
+const ECHOES_MAX: usize = 1000;
+
+/// The section of a prompt in which a memory stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// In the base, which is the same for many turns.
+    Base,
+    /// In the turn's own message.
+    Turn,
+}
+
+/// Why a memory stands in a prompt, or why it does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Pinned,
+    Newest,
+    Relevant,
+    /// It says again what another one says that was taken.
+    Echo,
+    OverBudget,
+}
+
+/// What was decided about a memory.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// Its place in the corpus.
+    pub memory: usize,
+    /// Where it stands. None if it was left out.
+    pub section: Option<Section>,
+    pub reason: Reason,
+    /// None for memories that have nothing to do with the query.
+    pub score: Option<Score>,
+}
+
+/// Which memories a prompt holds.
+#[derive(Debug, Default)]
+pub struct Selection {
+    /// All that were taken, and the best of those that were left out. Empty if there was room for all.
+    pub decisions: Vec<Decision>,
+    /// The places of the memories in the base, the oldest first.
+    pub base: Vec<usize>,
+    /// The places of those in the turn's message, the oldest first.
+    pub turn: Vec<usize>,
+    /// The tokens of all that were taken.
+    pub used: u32,
+    /// How many were left out.
+    pub left_out: usize,
+}
+
+/// How many of so many memories, the oldest first, are settled.
+#[must_use]
+pub fn settled(memories: usize) -> usize {
+    if memories <= SETTLED_STEP { memories } else { memories - memories % SETTLED_STEP }
+}
+
+impl Corpus {
+    /// Fills a budget of tokens. `cost` says how many tokens the line of a memory takes; it is asked only about those that may be taken.
+    pub fn select(&self, query: &Query, budget: u32, mut cost: impl FnMut(&Memory) -> u32) -> Selection {
+        let settled = settled(self.len());
+        if let Some(used) = self.all_within(budget, &mut cost) {
+            let (base, turn) = ((0..settled).collect(), (settled..self.len()).collect());
+            return Selection { base, turn, used, ..Selection::default() };
+        }
+        let ranking = self.rank(query);
+        let mut filling = Filling::new(self, &ranking, budget, cost);
+        let pinned = |place: &usize| self.memory(*place).is_some_and(|memory| memory.is_pinned);
+        filling.fill(
+            percent(budget, PINNED_PERCENT),
+            (0..self.len()).rev().filter(pinned),
+            (Section::Base, Reason::Pinned),
+        );
+        filling.fill(percent(budget, NEWEST_PERCENT), (0..settled).rev(), (Section::Base, Reason::Newest));
+        let newest = (Section::Turn, Reason::Newest);
+        let first = filling.fill(budget, (settled..self.len()).rev().take(1), newest);
+        filling.fill(percent(budget, NEWEST_PERCENT).saturating_sub(first), (settled..self.len()).rev(), newest);
+        filling.fill_by_relevance();
+        filling.fill(budget, (0..self.len()).rev(), newest);
+        filling.finish()
+    }
+
+    /// The tokens of all memories, if they fit.
+    fn all_within(&self, budget: u32, cost: &mut impl FnMut(&Memory) -> u32) -> Option<u32> {
+        let mut used = 0u32;
+        for memory in self.memories() {
+            used = used.checked_add(cost(memory)).filter(|used| *used <= budget)?;
+        }
+        Some(used)
+    }
+}
+
+fn percent(budget: u32, percent: u64) -> u32 {
+    u32::try_from(u64::from(budget) * percent / 100).unwrap_or(budget)
+}
+
+/// What became of a memory that was offered.
+enum Offered {
+    /// With its tokens.
+    Taken(u32),
+    Before,
+    Echo,
+    TooLarge,
+}
+
+/// How many memories were passed over. Bounds the work for what others have written.
+#[derive(Default)]
+struct PassedOver {
+    misfits: usize,
+    echoes: usize,
+}
+
+impl PassedOver {
+    fn note(&mut self, offered: &Offered) {
+        self.misfits += usize::from(matches!(offered, Offered::TooLarge));
+        self.echoes += usize::from(matches!(offered, Offered::Echo));
+    }
+
+    fn is_too_much(&self) -> bool {
+        self.misfits >= MISFITS_MAX || self.echoes >= ECHOES_MAX
+    }
+}
+
+/// A budget that is being filled.
+struct Filling<'a, C> {
+    corpus: &'a Corpus,
+    ranking: &'a Ranking,
+    budget: u32,
+    cost: C,
+    used: u32,
+    echoes: Echoes<'a>,
+    taken: BTreeMap<usize, (Section, Reason)>,
+    left_out: Vec<(usize, Reason)>,
+}
+
+impl<'a, C: FnMut(&Memory) -> u32> Filling<'a, C> {
+    fn new(corpus: &'a Corpus, ranking: &'a Ranking, budget: u32, cost: C) -> Self {
+        let echoes = Echoes::new(corpus);
+        Self { corpus, ranking, budget, cost, used: 0, echoes, taken: BTreeMap::new(), left_out: Vec::new() }
+    }
+
+    fn offer(&mut self, place: usize, room: u32, taken_as: (Section, Reason)) -> Offered {
+        let Some(memory) = self.corpus.memory(place).filter(|_| !self.taken.contains_key(&place)) else {
+            return Offered::Before;
+        };
+        if self.echoes.is_echo(place) {
+            return Offered::Echo;
+        }
+        let cost = (self.cost)(memory);
+        if cost > room {
+            return Offered::TooLarge;
+        }
+        self.used += cost;
+        self.echoes.take(place);
+        self.taken.insert(place, taken_as);
+        Offered::Taken(cost)
+    }
+
+    /// Takes memories in the given order until so many tokens are full. What does not fit is passed over. Returns their tokens.
+    fn fill(&mut self, share: u32, places: impl Iterator<Item = usize>, taken_as: (Section, Reason)) -> u32 {
+        let share = share.min(self.budget - self.used);
+        let (mut room, mut passed) = (share, PassedOver::default());
+        for place in places {
+            if room == 0 || passed.is_too_much() {
+                break;
+            }
+            match self.offer(place, room, taken_as) {
+                Offered::Taken(cost) => room -= cost,
+                other => passed.note(&other),
+            }
+        }
+        share - room
+    }
+
+    /// Takes what has a score, the best first, until the budget is full, and notes the best of the rest.
+    fn fill_by_relevance(&mut self) {
+        let mut passed = PassedOver::default();
+        for place in self.ranking.best_first() {
+            let room = self.budget - self.used;
+            let is_full = room == 0 || passed.is_too_much();
+            if is_full && self.left_out.len() >= LEFT_OUT_NAMED_MAX {
+                break;
+            }
+            let offered = if !is_full {
+                self.offer(place, room, (Section::Turn, Reason::Relevant))
+            } else if self.taken.contains_key(&place) {
+                Offered::Before
+            } else {
+                Offered::TooLarge
+            };
+            passed.note(&offered);
+            let reason = match offered {
+                Offered::Taken(_) | Offered::Before => continue,
+                Offered::Echo => Reason::Echo,
+                Offered::TooLarge => Reason::OverBudget,
+            };
+            if self.left_out.len() < LEFT_OUT_NAMED_MAX {
+                self.left_out.push((place, reason));
+            }
+        }
+    }
+
+    fn finish(self) -> Selection {
+        let in_section = |section| {
+            let taken = self.taken.iter().filter(move |(_, (taken_in, _))| *taken_in == section);
+            taken.map(|(place, _)| *place).collect()
+        };
+        let score = |place| self.ranking.score(place);
+        let taken = self.taken.iter().map(|(&memory, &(section, reason))| Decision {
+            memory,
+            section: Some(section),
+            reason,
+            score: score(memory),
+        });
+        // What was left out and then taken for being new, stands among what was taken.
+        let left_out = self.left_out.iter().filter(|(place, _)| !self.taken.contains_key(place));
+        let left_out =
+            left_out.map(|&(memory, reason)| Decision { memory, section: None, reason, score: score(memory) });
+        Selection {
+            base: in_section(Section::Base),
+            turn: in_section(Section::Turn),
+            used: self.used,
+            left_out: self.corpus.len() - self.taken.len(),
+            decisions: taken.chain(left_out).collect(),
+        }
+    }
+}
