@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use base::fold::is_dense;
 use entity::memory::Source;
 use uuid::Uuid;
 
@@ -17,10 +18,13 @@ use super::{
 const HEAD_ROWS_MIN: usize = 3;
 /// …and at least one row of so many.
 const HEAD_ONE_IN: usize = 20;
-/// The dictionary is written again when fewer than one of so many of its terms occurs.
-const DEAD_TERMS_SHARE: usize = 3;
-/// A dictionary of so few terms is never written again.
-const DEAD_TERMS_MIN: usize = 4096;
+/// How quickly further occurrences of a term stop counting (BM25's k1).
+pub(super) const SATURATION: f64 = 1.2;
+/// How much less the terms of long rows count (BM25's b).
+const LENGTH_SHARE: f64 = 0.75;
+/// All memories are read again when the dictionary has grown to so many times its size, and by [`GROWTH_MIN`] terms.
+const GROWTH: usize = 2;
+const GROWTH_MIN: usize = 4096;
 
 /// A memory as it is ranked and printed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,8 +51,8 @@ pub(super) struct Row {
     pub terms: Box<[TermNumber]>,
     /// How often each occurs.
     counts: Box<[u16]>,
-    /// The number of its terms.
-    pub length: u32,
+    /// The number of its terms, repetitions included.
+    length: u32,
     /// Its first word, if that can be a head.
     pub first: Option<TermNumber>,
     /// Its numbers and names, and whether it denies something.
@@ -56,10 +60,14 @@ pub(super) struct Row {
 }
 
 impl Row {
-    fn read(memory: Memory, dictionary: &mut ByTerm<TermNumber>) -> Self {
+    fn read(memory: Memory, dictionary: &mut Arc<ByTerm<TermNumber>>) -> Self {
         let mut number_of = |term: Term| {
-            let next = TermNumber::try_from(dictionary.len()).unwrap_or(TermNumber::MAX);
-            *dictionary.entry(term).or_insert(next)
+            if let Some(number) = dictionary.get(&term) {
+                return *number;
+            }
+            let number = TermNumber::try_from(dictionary.len()).unwrap_or(TermNumber::MAX);
+            Arc::make_mut(dictionary).insert(term, number);
+            number
         };
         let own = words(&memory.text);
         let day = memory.game_time.as_deref().map(words).unwrap_or_default();
@@ -74,7 +82,8 @@ impl Row {
         }
         let first = own.first().filter(|word| !word.is_dense && !is_stop_word(&word.plain()));
         let first = first.map(|word| number_of(word.whole()));
-        let mut marks: Vec<TermNumber> = marks(&memory.text, &own).into_iter().map(&mut number_of).collect();
+        let mut marks: Vec<TermNumber> =
+            marks(&memory, own.iter().chain(&day)).into_iter().map(&mut number_of).collect();
         marks.sort_unstable();
         marks.dedup();
         Self {
@@ -98,9 +107,9 @@ impl Row {
 }
 
 /// What two memories that say the same must have in common: numbers, names, and whether something is denied.
-fn marks(text: &str, own: &[Word]) -> Vec<Term> {
+fn marks<'a>(memory: &Memory, words: impl Iterator<Item = &'a Word>) -> Vec<Term> {
     let mut marks = Vec::new();
-    for word in own {
+    for word in words {
         let plain = word.plain();
         if denies(&plain, word.is_dense) {
             marks.push(Term::mark("-"));
@@ -113,17 +122,18 @@ fn marks(text: &str, own: &[Word]) -> Vec<Term> {
             marks.push(Term::mark(&plain));
         }
     }
-    for typed in text.split_whitespace() {
-        let typed = typed.trim_start_matches(|c: char| !c.is_alphanumeric());
-        if typed.starts_with(char::is_uppercase)
-            && let Some(word) = words(typed).first()
-            && !is_stop_word(&word.plain())
-        {
-            // The other memory may have it in lower case. So this is one of the terms that are searched for.
-            marks.push(word.whole());
-        }
+    for text in [Some(memory.text.as_str()), memory.game_time.as_deref()].into_iter().flatten() {
+        // The other memory may have the word in lower case. So these are terms that are searched for.
+        let names = capitalised(text).filter(|name| !is_stop_word(&name.plain()));
+        marks.extend(names.map(|name| name.whole()));
     }
     marks
+}
+
+/// The words of a text that begin with a capital, also inside of others: `Jean-Paul`, `d'Alice`, `昨日はAliceが`.
+fn capitalised(text: &str) -> impl Iterator<Item = Word> {
+    let runs = text.split(|c: char| !c.is_alphanumeric() || is_dense(c));
+    runs.filter(|run| run.starts_with(char::is_uppercase)).filter_map(|run| words(run).into_iter().next())
 }
 
 fn runs(text: &str, is_in: impl Fn(char) -> bool) -> impl Iterator<Item = &str> {
@@ -181,38 +191,39 @@ impl Postings {
 #[derive(Debug, Default)]
 pub struct Corpus {
     rows: Vec<Arc<Row>>,
-    dictionary: ByTerm<TermNumber>,
+    dictionary: Arc<ByTerm<TermNumber>>,
+    /// The size of the dictionary when all memories were last read.
+    terms_at_first: usize,
     postings: Postings,
     heads: HashSet<TermNumber>,
-    /// The number of terms of all rows.
-    length: u64,
+    /// How much the length of each row damps its terms.
+    damping: Vec<f64>,
 }
 
 impl Corpus {
     /// Reads memories. Their order does not matter.
     #[must_use]
     pub fn of(memories: impl IntoIterator<Item = Memory>) -> Self {
-        let mut dictionary = ByTerm::default();
+        let mut dictionary = Arc::default();
         let rows = memories.into_iter().map(|memory| Arc::new(Row::read(memory, &mut dictionary))).collect();
-        Self::indexed(rows, dictionary)
+        let terms = dictionary.len();
+        Self::indexed(rows, dictionary, terms)
     }
 
     /// The corpus after changes: with those of its memories that `stays` keeps, and with others. What stays is not read again.
     #[must_use]
     pub fn renewed(&self, stays: impl Fn(&Memory) -> bool, others: impl IntoIterator<Item = Memory>) -> Self {
-        let kept = self.rows.iter().filter(|row| stays(&row.memory));
-        let occurring =
-            (1..self.postings.starts.len()).filter(|n| self.postings.starts[n - 1] < self.postings.starts[*n]);
-        if self.dictionary.len() > DEAD_TERMS_MIN && self.dictionary.len() > occurring.count() * DEAD_TERMS_SHARE {
-            return Self::of(kept.map(|row| row.memory.clone()).chain(others));
-        }
         let mut dictionary = self.dictionary.clone();
-        let mut rows: Vec<Arc<Row>> = kept.cloned().collect();
+        let mut rows: Vec<Arc<Row>> = self.rows.iter().filter(|row| stays(&row.memory)).cloned().collect();
         rows.extend(others.into_iter().map(|memory| Arc::new(Row::read(memory, &mut dictionary))));
-        Self::indexed(rows, dictionary)
+        if dictionary.len() > self.terms_at_first * GROWTH + GROWTH_MIN {
+            // Many of its terms occur no more.
+            return Self::of(rows.iter().map(|row| row.memory.clone()));
+        }
+        Self::indexed(rows, dictionary, self.terms_at_first)
     }
 
-    fn indexed(mut rows: Vec<Arc<Row>>, dictionary: ByTerm<TermNumber>) -> Self {
+    fn indexed(mut rows: Vec<Arc<Row>>, dictionary: Arc<ByTerm<TermNumber>>, terms_at_first: usize) -> Self {
         rows.sort_by_key(|row| (row.memory.seq, row.memory.id));
         let mut beginning: HashMap<TermNumber, usize> = HashMap::new();
         for first in rows.iter().filter_map(|row| row.first) {
@@ -220,13 +231,8 @@ impl Corpus {
         }
         let is_head = |count: usize| count >= HEAD_ROWS_MIN && count * HEAD_ONE_IN >= rows.len();
         let heads = beginning.into_iter().filter(|(_, count)| is_head(*count)).map(|(first, _)| first).collect();
-        Self {
-            postings: Postings::of(&rows, dictionary.len()),
-            length: rows.iter().map(|row| u64::from(row.length)).sum(),
-            heads,
-            dictionary,
-            rows,
-        }
+        let postings = Postings::of(&rows, dictionary.len());
+        Self { damping: damping(&rows), postings, heads, dictionary, terms_at_first, rows }
     }
 
     /// The number of memories.
@@ -276,20 +282,26 @@ impl Corpus {
         rows.iter().map(|row| *row as usize).zip(counts.iter().copied())
     }
 
-    /// The mean number of terms of a row; never 0.
-    pub(super) fn mean_length(&self) -> f64 {
-        // Sums beyond 2^53 do not fit into memory.
-        (self.length as f64 / self.rows.len().max(1) as f64).max(1.0)
+    /// How much the length of each row damps its terms.
+    pub(super) fn damping(&self) -> &[f64] {
+        &self.damping
     }
 
     /// The number of bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        /// A term and its number, with the room that a hash map leaves free.
-        const DICTIONARY_BYTES: usize = 24;
-        self.rows.iter().map(|row| row.bytes() + size_of::<Arc<Row>>()).sum::<usize>()
-            + self.dictionary.len() * DICTIONARY_BYTES
+        self.rows.iter().map(|row| row.bytes() + size_of::<Arc<Row>>() + size_of::<f64>()).sum::<usize>()
+            // Each entry of a hash map has a byte that finds it, and an eighth of them are free.
+            + self.dictionary.capacity() * (size_of::<(Term, TermNumber)>() + 1) * 8 / 7
             + self.postings.starts.len() * size_of::<u32>()
             + self.postings.rows.len() * (size_of::<u32>() + size_of::<u16>())
     }
+}
+
+/// BM25's damping by length. A row of the mean length has [`SATURATION`].
+fn damping(rows: &[Arc<Row>]) -> Vec<f64> {
+    let all: u64 = rows.iter().map(|row| u64::from(row.length)).sum();
+    let mean = (all as f64 / rows.len().max(1) as f64).max(1.0);
+    let of = |length: u32| SATURATION * (1.0 - LENGTH_SHARE + LENGTH_SHARE * f64::from(length) / mean);
+    rows.iter().map(|row| of(row.length)).collect()
 }

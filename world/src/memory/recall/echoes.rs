@@ -3,15 +3,17 @@
 //! A memory is an echo of another if their terms are the same but for a fifth (Jaccard's index of at least 0.8), and they differ in no
 //! number, no name and no negation: "owes 12 silver" is no echo of "owes 15 silver".
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use super::corpus::{Corpus, Row, TermNumber};
 
-/// Of so many terms that either row has, both have [`SHARED`].
-const OUT_OF: usize = 5;
+/// Two rows are alike if both have at least `SHARED` of `OUT_OF` of the terms that either has.
 const SHARED: usize = 4;
-/// The most rows that one row is compared with. What has its rarest terms in common with more of them is rarely compared at all.
-const COMPARED_MAX: usize = 64;
+const OUT_OF: usize = 5;
+/// The most rows that one row is compared with…
+const COMPARED_MAX: usize = 32;
+/// …and the most entries of [`Echoes`] that are read to find them.
+const ENTRIES_MAX: usize = 4096;
 
 /// The rows that were taken, by their rarest terms.
 ///
@@ -38,8 +40,10 @@ impl<'a> Echoes<'a> {
     pub fn is_echo(&self, place: usize) -> bool {
         let Some(row) = self.corpus.rows().get(place) else { return false };
         let rarest = self.rarest(place);
-        let mut candidates = rarest.iter().filter_map(|term| self.taken.get(term)).flatten().take(COMPARED_MAX);
-        candidates.any(|other| {
+        let entries = rarest.iter().filter_map(|term| self.taken.get(term)).flatten().take(ENTRIES_MAX);
+        let others: BTreeSet<usize> = entries.copied().collect();
+        // The most recently made first.
+        others.iter().rev().take(COMPARED_MAX).any(|other| {
             self.corpus.rows().get(*other).is_some_and(|other| is_alike(row, other) && !differ(row, other))
         })
     }

@@ -3,7 +3,7 @@
 //! It needs neither database nor model. `play_log/` holds a log of our own in three languages.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fmt::Write as _,
 };
 
@@ -69,6 +69,9 @@ impl Set {
         let set: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
         for world in &set.worlds {
             world.places()?;
+        }
+        if set.worlds.iter().all(|world| world.questions.is_empty()) {
+            return Err("there are no questions".to_owned());
         }
         Ok(set)
     }
@@ -158,7 +161,7 @@ pub fn evaluate(sets: &[Set], budgets: &[u32]) -> Result<Evaluation, String> {
         let (places, corpus) = (world.places()?, world.corpus());
         all.rows += world.rows.len();
         for question in &world.questions {
-            let wanted: Vec<usize> =
+            let wanted: BTreeSet<usize> =
                 question.evidence.iter().filter_map(|id| places.get(id.as_str()).copied()).collect();
             let results = all.languages.entry(question.language.clone()).or_default();
             answer(&corpus, (&question.text, &wanted), budgets, results);
@@ -167,12 +170,20 @@ pub fn evaluate(sets: &[Set], budgets: &[u32]) -> Result<Evaluation, String> {
     Ok(all)
 }
 
-fn answer(corpus: &Corpus, (text, wanted): (&str, &[usize]), budgets: &[u32], results: &mut Results) {
+/// The tokens of a memory in a prompt.
+fn cost(memory: &Memory) -> u32 {
+    match &memory.game_time {
+        Some(game_time) => tokens::count_line(&format!("[{game_time}] {}", memory.text)),
+        None => tokens::count_line(&memory.text),
+    }
+}
+
+fn answer(corpus: &Corpus, (text, wanted): (&str, &BTreeSet<usize>), budgets: &[u32], results: &mut Results) {
     let query = Query::of_action(text, None);
     results.questions += 1;
     results.empty += usize::from(corpus.rank(&query).best_first().next().is_none());
     for &budget in budgets {
-        let chosen = corpus.select(&query, budget, |memory| tokens::count_line(&memory.text));
+        let chosen = corpus.select(&query, budget, cost);
         let has = |place: &&usize| chosen.base.contains(place) || chosen.turn.contains(place);
         let hits = wanted.iter().filter(has).count();
         let found = results.found.entry(budget).or_default();

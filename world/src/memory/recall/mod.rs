@@ -1,6 +1,7 @@
-//! Finds the memories that matter to what a player does: without a model, an extension of the database, a language or a list of names.
+//! Finds the memories that matter to what a player does. It needs no model, no extension of the database, no setting for the language and no
+//! list of names.
 //!
-//! Pure: it reads no table and no clock. [`Corpus`] holds the memories that may be used together, those of one holder about one
+//! It is pure: it reads no table and no clock. [`Corpus`] holds the memories that may be used together, those of one holder about one
 //! player. [`Query`] is what a player does. [`Corpus::rank`] gives each memory a score, and [`Corpus::select`] fills a budget.
 //! `docs/decisions/0060-recall.md` explains the ranking, its constants and what was tried in vain; [`evaluate`] measures it, so measure
 //! before and after you change it: `./dev memory-eval`.

@@ -13,8 +13,8 @@ const STOP_WORD_WEIGHT: f64 = 0.25;
 const EARLIER_WEIGHT: f64 = 0.2;
 /// An action with fewer words that are no stop words says too little.
 const TELLING_WORDS_MIN: usize = 2;
-/// How many letters of a script without spaces count as a word.
-const DENSE_WORD_LETTERS: usize = 2;
+/// How many letters of a script without spaces count as a word of their own.
+const DENSE_WORD_LETTERS: usize = 3;
 
 /// A text that memories are ranked by.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub struct Query {
     pub(super) terms: Vec<(Term, f64)>,
     /// The words that are no stop words, each once.
     pub(super) words: Vec<Word>,
+    /// How many of them are the action's own; these come first.
+    own_words: usize,
 }
 
 impl Query {
@@ -42,16 +44,21 @@ impl Query {
         }
     }
 
+    /// The words of the action itself.
+    pub(super) fn own_words(&self) -> &[Word] {
+        self.words.get(..self.own_words).unwrap_or_default()
+    }
+
     /// Whether it has enough words that are no stop words.
     fn is_telling(&self) -> bool {
-        let count = |word: &Word| if word.is_dense { word.len().div_ceil(DENSE_WORD_LETTERS) } else { 1 };
+        let count = |word: &Word| if word.is_dense { (word.len() / DENSE_WORD_LETTERS).max(1) } else { 1 };
         self.words.iter().map(count).sum::<usize>() >= TELLING_WORDS_MIN
     }
 
     fn weighed(texts: &[(&str, f64)]) -> Self {
         let mut query = Self::default();
         let mut places: ByTerm<usize> = ByTerm::default();
-        for (text, share) in texts {
+        for (part, (text, share)) in texts.iter().enumerate() {
             for word in words(within(text)) {
                 let is_stop = is_stop_word(&word.plain());
                 let weight = if is_stop { share * STOP_WORD_WEIGHT } else { *share };
@@ -67,6 +74,9 @@ impl Query {
                 if !is_stop && !query.words.contains(&word) {
                     query.words.push(word);
                 }
+            }
+            if part == 0 {
+                query.own_words = query.words.len();
             }
         }
         query

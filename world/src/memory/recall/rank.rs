@@ -1,29 +1,30 @@
 //! Ranks the memories of a corpus by a query.
 //!
-//! The score is BM25 over terms, a factor for whom a memory is about, and a share of the scores of the memories made just before and
-//! after. Numbers of rows and mean lengths count only the corpus, so no other memory moves a score. Without a language, a model or a
-//! list of names. `docs/decisions/0060-recall.md` says what each step is worth.
+//! A memory's score is BM25 over terms, times a factor for whom it is about, plus a share of the scores of the memories that were made
+//! just before and after it. Rarity and mean length are counted within the corpus, so no other memory moves a score.
+//! `docs/decisions/0060-recall.md` says what each step is worth.
 
-use std::{cmp::Ordering, collections::BinaryHeap};
+use std::{
+    cmp::Ordering,
+    collections::{BinaryHeap, HashSet},
+};
 
 use super::{
-    corpus::{Corpus, Row, TermNumber},
+    corpus::{Corpus, Row, SATURATION, TermNumber},
     query::Query,
     terms::{Term, Word},
 };
 
-/// How quickly further occurrences of a term stop counting (BM25's k1).
-const SATURATION: f64 = 1.2;
-/// How much long rows count less (BM25's b).
-const LENGTH_SHARE: f64 = 0.75;
+/// The most occurrences of terms that are counted for a query. The rarest terms come first, so what is left out says least.
+const OCCURRENCES_MAX: usize = 2_000_000;
 /// The factor for rows about somebody whom the query names.
 const NAMED: f64 = 1.3;
 /// The factor for rows about others.
 const OTHER: f64 = 0.8;
 /// What a row gets of the scores of its neighbours, by their distance.
 const NEAR: [f64; 4] = [0.3, 0.3, 0.15, 0.15];
-/// From which share of a word's pieces on a row is said to have the word.
-const PIECES_SHARE: usize = 2;
+/// A row is said to have a word if it has so many of its pieces, and half of them.
+const PIECES_MIN: usize = 2;
 
 /// How relevant a memory is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -95,7 +96,7 @@ impl Corpus {
     #[must_use]
     pub fn rank(&self, query: &Query) -> Ranking {
         let mut own = self.matches(query);
-        let named: Vec<TermNumber> = query.words.iter().filter_map(|word| self.head(word)).collect();
+        let named: Vec<TermNumber> = query.own_words().iter().filter_map(|word| self.head(word)).collect();
         if !named.is_empty() {
             for (score, row) in own.iter_mut().zip(self.rows()) {
                 match row.first.filter(|first| self.is_head(*first)) {
@@ -111,21 +112,35 @@ impl Corpus {
 
     /// BM25 of each row.
     fn matches(&self, query: &Query) -> Vec<f64> {
-        let rows = self.rows();
-        let mut scores = vec![0.0; rows.len()];
-        let scale = LENGTH_SHARE / self.mean_length();
-        for (term, weight) in &query.terms {
-            let Some(term) = self.number(*term) else { continue };
+        let damping = self.damping();
+        let mut scores = vec![0.0; damping.len()];
+        for (term, weight) in self.counted_terms(query) {
             let having = self.rows_with(term) as f64;
-            let rarity = (1.0 + (rows.len() as f64 - having + 0.5) / (having + 0.5)).ln();
+            let rarity = (1.0 + (damping.len() as f64 - having + 0.5) / (having + 0.5)).ln();
+            let most = weight * rarity * (SATURATION + 1.0);
             for (place, count) in self.occurrences(term) {
                 let count = f64::from(count);
-                let length = f64::from(rows[place].length);
-                let damped = count + SATURATION * (1.0 - LENGTH_SHARE + scale * length);
-                scores[place] += weight * rarity * count * (SATURATION + 1.0) / damped;
+                scores[place] += most * count / (count + damping[place]);
             }
         }
         scores
+    }
+
+    /// The terms of a query that occur. If they occur too often, the rarest of them.
+    fn counted_terms(&self, query: &Query) -> Vec<(TermNumber, f64)> {
+        let known = query.terms.iter().filter_map(|(term, weight)| Some((self.number(*term)?, *weight)));
+        let mut terms: Vec<(TermNumber, f64)> = known.collect();
+        let occurrences =
+            |terms: &[(TermNumber, f64)]| terms.iter().map(|(term, _)| self.rows_with(*term)).sum::<usize>();
+        if occurrences(&terms) > OCCURRENCES_MAX {
+            terms.sort_by_key(|(term, _)| self.rows_with(*term));
+            let mut counted = 0;
+            terms.retain(|(term, _)| {
+                counted += self.rows_with(*term);
+                counted <= OCCURRENCES_MAX
+            });
+        }
+        terms
     }
 
     /// The head that a word of the query names.
@@ -136,8 +151,8 @@ impl Corpus {
         self.number(word.whole()).filter(|number| self.is_head(*number))
     }
 
-    /// The words of the query that the row at a place has, whole or at least half of their letters. Of a script without spaces,
-    /// the runs of letters that both have.
+    /// The words of the query that the row at a place has, or has in another form. Of a script without spaces, the runs of letters
+    /// that both have.
     #[must_use]
     pub fn shared_words(&self, place: usize, query: &Query) -> Vec<String> {
         let Some(row) = self.rows().get(place) else { return Vec::new() };
@@ -149,7 +164,8 @@ impl Corpus {
                 shared.push(word.text.clone());
             }
         }
-        shared.dedup();
+        let mut named = HashSet::new();
+        shared.retain(|word| named.insert(word.clone()));
         shared
     }
 
@@ -158,12 +174,15 @@ impl Corpus {
     }
 
     fn has_most_of(&self, row: &Row, word: &Word) -> bool {
+        if self.has(row, word.whole()) {
+            return true;
+        }
         let (mut found, mut all) = (0, 0);
         for piece in word.pieces() {
             all += 1;
             found += usize::from(self.has(row, piece));
         }
-        found > 0 && found * PIECES_SHARE >= all
+        found >= PIECES_MIN && found * 2 >= all
     }
 
     fn shared_runs(&self, row: &Row, word: &Word) -> Vec<String> {

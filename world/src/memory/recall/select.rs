@@ -3,7 +3,7 @@
 //! The base of a prompt holds those that change seldom: pinned ones, and the newest of the settled ones. A turn's own message holds what
 //! is newer, and what its action is about. New memories are settled eight at a time, so that eight of them change the base once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::{
     corpus::{Corpus, Memory},
@@ -20,10 +20,10 @@ const PINNED_PERCENT: u64 = 25;
 const NEWEST_PERCENT: u64 = 5;
 /// The most memories that are named although they were left out.
 const LEFT_OUT_NAMED_MAX: usize = 50;
-/// After so many memories that did not fit, the budget counts as full…
+/// A pass over memories ends after so many that did not fit…
 const MISFITS_MAX: usize = 100;
-/// …and after so many that say again what others say.
-const ECHOES_MAX: usize = 1000;
+/// …and after so many echoes.
+const ECHOES_MAX: usize = 500;
 
 /// The section of a prompt in which a memory stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Corpus {
         let newest = (Section::Turn, Reason::Newest);
         let first = filling.fill(budget, (settled..self.len()).rev().take(1), newest);
         filling.fill(percent(budget, NEWEST_PERCENT).saturating_sub(first), (settled..self.len()).rev(), newest);
-        filling.fill_by_relevance();
+        filling.fill(budget, ranking.best_first(), (Section::Turn, Reason::Relevant));
         filling.fill(budget, (0..self.len()).rev(), newest);
         filling.finish()
     }
@@ -126,24 +126,6 @@ enum Offered {
     TooLarge,
 }
 
-/// How many memories were passed over. Bounds the work for what others have written.
-#[derive(Default)]
-struct PassedOver {
-    misfits: usize,
-    echoes: usize,
-}
-
-impl PassedOver {
-    fn note(&mut self, offered: &Offered) {
-        self.misfits += usize::from(matches!(offered, Offered::TooLarge));
-        self.echoes += usize::from(matches!(offered, Offered::Echo));
-    }
-
-    fn is_too_much(&self) -> bool {
-        self.misfits >= MISFITS_MAX || self.echoes >= ECHOES_MAX
-    }
-}
-
 /// A budget that is being filled.
 struct Filling<'a, C> {
     corpus: &'a Corpus,
@@ -153,25 +135,27 @@ struct Filling<'a, C> {
     used: u32,
     echoes: Echoes<'a>,
     taken: BTreeMap<usize, (Section, Reason)>,
-    left_out: Vec<(usize, Reason)>,
+    /// The memories that were left out for being echoes.
+    echoing: HashSet<usize>,
 }
 
 impl<'a, C: FnMut(&Memory) -> u32> Filling<'a, C> {
     fn new(corpus: &'a Corpus, ranking: &'a Ranking, budget: u32, cost: C) -> Self {
         let echoes = Echoes::new(corpus);
-        Self { corpus, ranking, budget, cost, used: 0, echoes, taken: BTreeMap::new(), left_out: Vec::new() }
+        Self { corpus, ranking, budget, cost, used: 0, echoes, taken: BTreeMap::new(), echoing: HashSet::new() }
     }
 
     fn offer(&mut self, place: usize, room: u32, taken_as: (Section, Reason)) -> Offered {
         let Some(memory) = self.corpus.memory(place).filter(|_| !self.taken.contains_key(&place)) else {
             return Offered::Before;
         };
-        if self.echoes.is_echo(place) {
-            return Offered::Echo;
-        }
         let cost = (self.cost)(memory);
         if cost > room {
             return Offered::TooLarge;
+        }
+        if self.echoes.is_echo(place) {
+            self.echoing.insert(place);
+            return Offered::Echo;
         }
         self.used += cost;
         self.echoes.take(place);
@@ -182,45 +166,19 @@ impl<'a, C: FnMut(&Memory) -> u32> Filling<'a, C> {
     /// Takes memories in the given order until so many tokens are full. What does not fit is passed over. Returns their tokens.
     fn fill(&mut self, share: u32, places: impl Iterator<Item = usize>, taken_as: (Section, Reason)) -> u32 {
         let share = share.min(self.budget - self.used);
-        let (mut room, mut passed) = (share, PassedOver::default());
+        let (mut room, mut misfits, mut echoes) = (share, 0, 0);
         for place in places {
-            if room == 0 || passed.is_too_much() {
+            if room == 0 || misfits == MISFITS_MAX || echoes == ECHOES_MAX {
                 break;
             }
             match self.offer(place, room, taken_as) {
                 Offered::Taken(cost) => room -= cost,
-                other => passed.note(&other),
+                Offered::TooLarge => misfits += 1,
+                Offered::Echo => echoes += 1,
+                Offered::Before => {}
             }
         }
         share - room
-    }
-
-    /// Takes what has a score, the best first, until the budget is full, and notes the best of the rest.
-    fn fill_by_relevance(&mut self) {
-        let mut passed = PassedOver::default();
-        for place in self.ranking.best_first() {
-            let room = self.budget - self.used;
-            let is_full = room == 0 || passed.is_too_much();
-            if is_full && self.left_out.len() >= LEFT_OUT_NAMED_MAX {
-                break;
-            }
-            let offered = if !is_full {
-                self.offer(place, room, (Section::Turn, Reason::Relevant))
-            } else if self.taken.contains_key(&place) {
-                Offered::Before
-            } else {
-                Offered::TooLarge
-            };
-            passed.note(&offered);
-            let reason = match offered {
-                Offered::Taken(_) | Offered::Before => continue,
-                Offered::Echo => Reason::Echo,
-                Offered::TooLarge => Reason::OverBudget,
-            };
-            if self.left_out.len() < LEFT_OUT_NAMED_MAX {
-                self.left_out.push((place, reason));
-            }
-        }
     }
 
     fn finish(self) -> Selection {
@@ -228,17 +186,12 @@ impl<'a, C: FnMut(&Memory) -> u32> Filling<'a, C> {
             let taken = self.taken.iter().filter(move |(_, (taken_in, _))| *taken_in == section);
             taken.map(|(place, _)| *place).collect()
         };
-        let score = |place| self.ranking.score(place);
-        let taken = self.taken.iter().map(|(&memory, &(section, reason))| Decision {
-            memory,
-            section: Some(section),
-            reason,
-            score: score(memory),
+        let decided = |memory, section, reason| Decision { memory, section, reason, score: self.ranking.score(memory) };
+        let taken = self.taken.iter().map(|(&memory, &(section, reason))| decided(memory, Some(section), reason));
+        let left_out = self.ranking.best_first().filter(|place| !self.taken.contains_key(place));
+        let left_out = left_out.take(LEFT_OUT_NAMED_MAX).map(|memory| {
+            decided(memory, None, if self.echoing.contains(&memory) { Reason::Echo } else { Reason::OverBudget })
         });
-        // What was left out and then taken for being new, stands among what was taken.
-        let left_out = self.left_out.iter().filter(|(place, _)| !self.taken.contains_key(place));
-        let left_out =
-            left_out.map(|&(memory, reason)| Decision { memory, section: None, reason, score: score(memory) });
         Selection {
             base: in_section(Section::Base),
             turn: in_section(Section::Turn),

@@ -1,5 +1,5 @@
-//! Words that say little about what a text is about, in the languages that most players write. They count less in questions. Texts
-//! that are looked through lose none of their words.
+//! Words that say little about what a text is about, in the languages that most players write. They count less in questions. Memories
+//! keep all their words.
 //!
 //! To add a language, add a list: lower case, without accents, without apostrophes.
 
@@ -62,12 +62,31 @@ static ALL: LazyLock<HashSet<&str>> = LazyLock::new(|| {
 
 /// Words that deny something.
 const NEGATIONS: &str = "no not never none nobody nothing neither nor cannot cant dont doesnt didnt isnt wasnt arent werent wont wouldnt couldnt shouldnt \
-    hasnt havent hadnt without nicht nie niemals niemand nichts kein keine keinem keinen keiner keines ohne ne pas jamais rien personne sans \
+    hasnt havent hadnt mustnt neednt shant aint without nicht nie niemals niemand nichts kein keine keinem keinen keiner keines ohne ne pas jamais rien personne sans \
     nunca nada nadie sin non mai niente nessuno senza nao nem sem niet nooit niemand niets geen zonder nie nigdy nic bez не нет ни никогда \
     никто ничего";
 
 /// Letters that deny something in scripts without spaces.
-const DENYING_LETTERS: [&str; 8] = ["ない", "なか", "ませ", "ずに", "不", "没", "無", "未"];
+const DENYING_LETTERS: [&str; 18] = [
+    "ない",
+    "なか",
+    "なく",
+    "ません",
+    "ずに",
+    "不",
+    "没",
+    "沒",
+    "無",
+    "无",
+    "未",
+    "别",
+    "別",
+    "안",
+    "못",
+    "않",
+    "없",
+    "ไม่",
+];
 
 static ALL_NEGATIONS: LazyLock<HashSet<&str>> = LazyLock::new(|| NEGATIONS.split_whitespace().collect());
 

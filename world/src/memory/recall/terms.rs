@@ -31,7 +31,7 @@ pub struct Term(u64);
 /// Values by term. A term is a hash already.
 pub type ByTerm<V> = HashMap<Term, V, BuildHasherDefault<AsItIs>>;
 
-/// Takes a hash for its own hash.
+/// Hashes nothing: a term is its own hash.
 #[derive(Default)]
 pub struct AsItIs(u64);
 
@@ -199,6 +199,7 @@ impl Reader {
     }
 
     fn end(&mut self) {
+        let is_dense = std::mem::take(&mut self.is_dense);
         let mut word = std::mem::take(&mut self.word);
         if let Some(at) = self.apostrophe.take()
             && word.get(at..) == Some("s")
@@ -206,7 +207,7 @@ impl Reader {
             word.truncate(at);
         }
         if !word.is_empty() {
-            self.words.push(Word::new(word, self.is_dense));
+            self.words.push(Word::new(word, is_dense));
         }
     }
 }
