@@ -1,14 +1,13 @@
 //! What models write, and what is made of it. Tables for the forms, properties for "never panics, always linear".
 
-use std::{
-    sync::LazyLock,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use llm::reply::{Aside, CALLS_PER_REPLY_MAX, NARRATIVE_BYTES_MAX, ParsedReply, parse_native, parse_text};
 use llm::{Completion, WireToolCall};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+
+use crate::support::processor_time;
 
 /// The calls as `(name, arguments)`, a broken call's arguments as its error's text.
 fn calls(reply: &ParsedReply) -> Vec<(String, Value)> {
@@ -304,14 +303,6 @@ fn native_replies() {
     assert!(reply.parse_error.is_some() && reply.calls.is_empty() && reply.narrative == "Hi");
 }
 
-/// The processor's time that this thread has used, where the system tells it. What others do on the machine does not count.
-fn used() -> Duration {
-    static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat");
-    let nanoseconds = told.ok().and_then(|told| told.split(' ').next()?.parse().ok());
-    nanoseconds.map_or_else(|| BEGUN.elapsed(), Duration::from_nanos)
-}
-
 /// Ten megabytes of each of these once took other parsers minutes. Four times the length takes about four times as long; sixteen times
 /// as long would be quadratic.
 #[test]
@@ -353,9 +344,9 @@ fn hostile_lengths_take_linear_time() {
     ] {
         let take = |bytes: usize| {
             let text = [head, &unit.repeat(bytes / unit.len())].concat();
-            let before = used();
+            let before = processor_time();
             let reply = parse_text(&text);
-            let took = used().saturating_sub(before);
+            let took = processor_time().saturating_sub(before);
             assert!(reply.narrative.len() <= NARRATIVE_BYTES_MAX && reply.calls.len() <= CALLS_PER_REPLY_MAX);
             took
         };
@@ -381,13 +372,13 @@ fn hostile_lengths_of_thoughts_and_calls_take_linear_time() {
     ] {
         let take = |bytes: usize| {
             let text = [head, &unit.repeat(bytes / unit.len())].concat();
-            let before = used();
+            let before = processor_time();
             let mut aside = Aside::new(true, false);
             for piece in text.split_inclusive(|c: char| "nl|".contains(c)) {
                 aside.push(piece);
             }
             aside.finish();
-            used().saturating_sub(before)
+            processor_time().saturating_sub(before)
         };
         let (short, took) = (take(long / 4), take(long));
         let limit = 10 * short + Duration::from_millis(500);

@@ -126,7 +126,7 @@ enum Command {
         /// `{"worlds": [{"rows": [{"id", "text", "game_time"?}], "questions": [{"text", "evidence": [id], "language"}]}]}`.
         #[arg(long)]
         set: Option<PathBuf>,
-        /// Fail if in any language less than this percentage of the questions have some of their evidence in 1000 tokens.
+        /// Fail if, in any language, less than this percentage of the questions have some of their evidence in 1000 tokens.
         #[arg(long, default_value_t = 0.0)]
         at_least: f64,
     },

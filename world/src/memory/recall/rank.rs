@@ -76,7 +76,7 @@ impl PartialEq for Ranked {
 impl Eq for Ranked {}
 
 impl Ranking {
-    /// The score of the row at a place. None if nothing of the query has to do with it.
+    /// The score of the row at a place. None if it has nothing to do with the query.
     #[must_use]
     pub fn score(&self, place: usize) -> Option<Score> {
         self.scores.get(place).copied().filter(|score| score.total() > 0.0)

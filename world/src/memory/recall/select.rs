@@ -40,7 +40,7 @@ pub enum Reason {
     Pinned,
     Newest,
     Relevant,
-    /// It says again what another one says that was taken.
+    /// It says again what a memory says that was taken.
     Echo,
     OverBudget,
 }
