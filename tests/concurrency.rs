@@ -65,8 +65,8 @@ async fn twenty_npcs_answer_at_once() {
     let turns = (0..20).map(|n| {
         let (world, tenant) = (&world, &tenant);
         async move {
-            for _ in 0..3 {
-                let (npc, action) = (format!("npc_{n}"), format!("I pay {n} coins."));
+            for tip in 0..3 {
+                let (npc, action) = (format!("npc_{n}"), format!("I pay {n} coins and a tip of {tip}."));
                 let turn = patiently(|| tenant.npc_turn(&world.slug, &npc, "player_alice", &action)).await.expect(200);
                 assert_eq!(turn.body["tool_calls"][0]["status"], "succeeded");
             }
@@ -96,15 +96,16 @@ async fn broadcasts_and_edits_do_not_wait_for_each_other_for_ever() {
         world.post("/npcs", npc).await.expect(201);
     }
     // Two memories in either order, so that batches meet head on.
-    let pair = |first: &str, second: &str| {
-        Reply::tool("NPC_memorize", json!({ "player_id": first, "memory_string": "One." }))
-            .with_tool("NPC_memorize", json!({ "player_id": second, "memory_string": "Two." }))
+    let pair = |first: &str, second: &str, word: &str| {
+        Reply::tool("NPC_memorize", json!({ "player_id": first, "memory_string": format!("One, {word}") }))
+            .with_tool("NPC_memorize", json!({ "player_id": second, "memory_string": format!("Two, {word}") }))
     };
-    let step = |reply: Reply, word: &str| rehearsal::Step::from(reply).when_contains(word);
+    let step =
+        |first: &str, second: &str, word: &str| rehearsal::Step::from(pair(first, second, word)).when_contains(word);
     let mut steps = Vec::new();
     for n in 0..12 {
-        steps.push(step(pair("player_alice", "player_mallory"), &format!("forth {n}!")));
-        steps.push(step(pair("player_mallory", "player_alice"), &format!("back {n}!")));
+        steps.push(step("player_alice", "player_mallory", &format!("forth {n}!")));
+        steps.push(step("player_mallory", "player_alice", &format!("back {n}!")));
     }
     steps.push(rehearsal::Step::from(Reply::text("Done.")).sticky());
     server.model.set_script(Script::replies(steps));

@@ -4,6 +4,7 @@ mod bulk;
 mod links;
 mod lists;
 mod memories;
+mod memory_rows;
 mod patterns;
 mod revisions;
 

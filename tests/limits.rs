@@ -33,8 +33,12 @@ fn named(answer: &Answer, policy: &str, state: &str) {
 }
 
 fn memorize() -> Value {
+    memorize_that("x")
+}
+
+fn memorize_that(text: &str) -> Value {
     json!({
-        "arguments": { "player_id": "player_alice", "memory_string": "x" },
+        "arguments": { "player_id": "player_alice", "memory_string": text },
         "actor": { "type": "npc", "id": "innkeeper_bob" },
     })
 }
@@ -81,8 +85,8 @@ async fn tool_calls_a_minute() {
     let acme = limited(&server, "acme", TenantLimits { tools_per_minute: 2, ..TenantLimits::unlimited() }).await;
     let other = limited(&server, "other", TenantLimits { tools_per_minute: 2, ..TenantLimits::unlimited() }).await;
     let (world, theirs) = (acme.world().await, other.world().await);
-    for _ in 0..2 {
-        world.post("/tools/NPC_memorize", memorize()).await.expect(200);
+    for text in ["x", "y"] {
+        world.post("/tools/NPC_memorize", memorize_that(text)).await.expect(200);
     }
     let answer = refused(world.post("/tools/NPC_memorize", memorize()).await, "rate_limited", 30);
     named(&answer, "\"tools\";q=2;w=60", "\"tools\";r=0;t=60");

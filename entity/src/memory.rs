@@ -45,6 +45,9 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     #[schema(value_type = Uuid)]
     pub id: MemoryId,
+    /// The order of writing.
+    #[serde(skip)]
+    pub seq: i64,
     #[schema(value_type = Uuid)]
     pub campaign_id: CampaignId,
     pub holder_type: Holder,
@@ -52,6 +55,8 @@ pub struct Model {
     pub subject_type: String,
     pub subject_id: Uuid,
     pub text: String,
+    pub game_time: Option<String>,
+    pub pinned: bool,
     pub source: Source,
     pub broadcast_id: Option<Uuid>,
     pub author: Option<Uuid>,

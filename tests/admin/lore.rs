@@ -241,8 +241,13 @@ async fn memories_are_written_moved_and_taken_back_by_forms() {
     let world = tenant.world().await;
     let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
     let list = "/admin/c/port-town/memories";
+    world.patch("", json!({ "game_time": "second <i>day</i>" })).await.expect(200);
     let new = mara.get(&format!("{list}/new?holder_id=innkeeper_bob")).await.expect(200).text;
     assert_eq!(field(&new, "holder_id"), "innkeeper_bob");
+    assert!(
+        new.contains("value=\"second &#60;i&#62;day&#60;/i&#62;\""),
+        "the campaign's game time is filled in: {new}"
+    );
     let form_id = field(&new, "form_id");
     let wrong =
         mara.post(list, &[("holder_id", "nobody"), ("player_id", "player_alice"), ("text", "Kept <b>here</b>")]).await;
@@ -252,13 +257,28 @@ async fn memories_are_written_moved_and_taken_back_by_forms() {
         ("holder_id", "innkeeper_bob"),
         ("player_id", "player_alice"),
         ("text", HOSTILE),
+        ("game_time", " first <i>day</i> "),
+        ("pinned", "true"),
     ];
     let path = mara.post(list, &fields).await.expect(303).header("location").to_owned();
     assert_eq!(mara.post(list, &fields).await.expect(303).header("location"), path);
     let page = mara.get(&path).await.expect(200).text;
     assert!(page.contains("a person") && !page.contains("<img"), "{page}");
+    assert!(page.contains("value=\"first &#60;i&#62;day&#60;/i&#62;\"") && page.contains(" checked"), "{page}");
+    let listed = mara.get(list).await.expect(200).text;
+    assert!(listed.contains(">pinned<") && listed.contains("first &#60;i&#62;day"), "{listed}");
     let version = field(&page, "version");
-    mara.post(&path, &[("version", &version), ("text", "Pays her debts.")]).await.expect(303);
+    let long = "x".repeat(121);
+    let fields = [("version", version.as_str()), ("text", "Pays."), ("game_time", &long)];
+    let wrong = mara.post(&path, &fields).await.expect(422).text;
+    assert!(wrong.contains("at most 120 characters") && wrong.contains(&long), "{wrong}");
+    mara.post(&path, &[("version", &version), ("text", "Pays her debts."), ("game_time", "third day")])
+        .await
+        .expect(303);
+    let stored = world.get(&format!("/memories/{}", path.rsplit('/').next().unwrap())).await.expect(200).body;
+    assert_eq!((&stored["game_time"], &stored["pinned"]), (&json!("third day"), &json!(false)));
+    let told = mara.get(&format!("{path}/history")).await.expect(200).text;
+    assert!(told.contains("Game time") && told.contains("Pinned") && !told.contains(">Seq<"), "{told}");
     let late = mara.post(&path, &[("version", &version), ("text", "Mine.")]).await.expect(409).text;
     assert!(
         late.contains("changed this while you were editing")

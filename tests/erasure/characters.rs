@@ -38,6 +38,9 @@ async fn lived(world: &World<'_>, id: &str) -> Lived {
         .expect(200);
     world.patch("/npcs/harbour_ilse", json!({ "description": format!("Owes {NAME} money.") })).await.expect(200);
     world.patch("/npcs/harbour_ilse", json!({ "description": "Owes nobody." })).await.expect(200);
+    let memory =
+        json!({ "player_id": "player_mallory", "text": "Paid.", "game_time": format!("The day after {NAME} left") });
+    world.post("/npcs/harbour_ilse/memories", memory).await.expect(201);
     let said = json!({ "type": "chat", "content": format!("And she said: \"{CONFESSION}!\""), "speaker": { "name": "Ann" }, "author": "gm" });
     world.post("/messages", said).await.expect(201);
     let request = client

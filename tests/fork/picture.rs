@@ -20,7 +20,10 @@ pub async fn stored(world: &World<'_>) -> Rows {
     let mut rows = Rows::new();
     for table in TABLES {
         let column = if *table == "campaign" { "id" } else { "campaign_id" };
-        let sql = format!("SELECT to_jsonb(t) AS row FROM {table} t WHERE {column} = '{campaign}'");
+        // Copies are numbered anew, in the order of the original.
+        let nth =
+            if *table == "memory" { " || jsonb_build_object('seq', row_number() OVER (ORDER BY t.seq))" } else { "" };
+        let sql = format!("SELECT to_jsonb(t){nth} AS row FROM {table} t WHERE {column} = '{campaign}'");
         let found = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut db).await.unwrap();
         let found = found.iter().map(|row| row.get::<Value, _>("row"));
         rows.insert((*table).to_owned(), found.map(|row| (row["id"].as_str().unwrap().to_owned(), row)).collect());

@@ -36,7 +36,8 @@ async fn text_replies_in_every_sound_shape() {
         ),
     ];
     for (n, shape) in shapes.iter().enumerate() {
-        server.model.set_script(Script::replies([Reply::text(shape)]));
+        let shape = shape.replace("note", &format!("note {n}"));
+        server.model.set_script(Script::replies([Reply::text(&shape)]));
         let body = json!({ "player_id": "player_alice", "action": "Hello", "reply_mode": "xml" });
         let turn = world.post("/npcs/innkeeper_bob/turns", body).await.expect(200);
         assert_eq!(turn.body["narrative"], "Well met.", "{shape}");

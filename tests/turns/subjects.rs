@@ -56,12 +56,12 @@ async fn a_turn_remembers_about_its_player_alone() {
     }
     assert!(!stands(&world).await);
     assert!(!world.prompt("innkeeper_bob", "player_mallory", "Hello").await.to_string().contains("Alice's words"));
-    // Its own player, by whatever name.
+    // Its own player, by whatever name. Twice the same is remembered once.
     let alice = world.get("/characters/player_alice").await.expect(200).id();
     for named in ["player_alice", alice.as_str()] {
         assert_eq!(turn(&world, true, about("NPC_memorize", named)).await["status"], "succeeded");
     }
-    assert_eq!(world.memories(BOB, "player_alice").await.len(), 3);
+    assert_eq!(world.memories(BOB, "player_alice").await.len(), 2);
     let unknown = turn(&world, true, about("NPC_memorize", "nobody")).await;
     assert_eq!(unknown["error"]["code"], "validation_failed", "{unknown}");
 }

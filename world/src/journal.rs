@@ -86,8 +86,9 @@ pub struct Changes {
 }
 
 /// Columns for internal bookkeeping, which are never shown outside.
-const HIDDEN: [&str; 17] = [
+const HIDDEN: [&str; 18] = [
     "tenant_id",
+    "seq",
     "search",
     "folded_text",
     "folded_title",

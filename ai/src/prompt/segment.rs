@@ -330,7 +330,7 @@ pub fn tools(cast: &Cast, mode: ReplyMode) -> String {
 /// Database errors.
 pub async fn memories(tx: &TenantTx, cast: &Cast, budget: u32) -> Result<Segment> {
     let rows = sqlx::query(
-        "SELECT text, source FROM memory WHERE tenant_id = $1 AND holder_id = $2 AND subject_id = $3 ORDER BY id DESC LIMIT $4",
+        "SELECT text, source FROM memory WHERE tenant_id = $1 AND holder_id = $2 AND subject_id = $3 ORDER BY seq DESC LIMIT $4",
     )
     .bind(tx.tenant())
     .bind(cast.entity.id)

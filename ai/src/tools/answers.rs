@@ -17,10 +17,10 @@ use world::{
     },
 };
 
-/// A new memory.
+/// A memory.
 #[derive(ToSchema)]
 pub struct MemoryMade {
-    /// The memory's id.
+    /// The id of the new memory, or of the one that says the same about the player already.
     memory_id: Uuid,
 }
 

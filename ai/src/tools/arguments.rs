@@ -15,7 +15,8 @@ use edge::http::{
 };
 use world::memory::{
     self,
-    subject::{self, Subject},
+    service::{GameTime, NewMemory},
+    subject,
 };
 
 /// What a memory tool takes.
@@ -31,14 +32,30 @@ pub(super) struct Memorize {
 }
 
 impl Memorize {
-    /// The player about whom the call may remember something, and the cleaned text.
-    pub(super) async fn checked<'a>(&'a self, cx: &ToolCx<'_>) -> Result<(Subject, &'a str)> {
+    /// The memory to write: about the player that the call may remember something about, at the campaign's present game time.
+    pub(super) async fn checked<'a>(
+        &'a self,
+        cx: &ToolCx<'_>,
+        holder_type: &'static str,
+        source: &'static str,
+    ) -> Result<NewMemory<'a>> {
         let text = memory::service::text(&self.memory_string, "/memory_string")?;
         let player = match subject::of_turn(cx.player, &self.player_id) {
             Some(player) => player,
             None => subject::named(cx.tx().await?, cx.campaign, cx.bound(), &self.player_id).await?,
         };
-        Ok((player, text))
+        Ok(NewMemory {
+            campaign: cx.campaign,
+            holder_type,
+            holder: cx.entity,
+            player,
+            text,
+            game_time: GameTime::Now,
+            is_pinned: false,
+            source,
+            author: cx.key,
+            turn: cx.turn,
+        })
     }
 }
 

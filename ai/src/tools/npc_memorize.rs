@@ -9,10 +9,7 @@ use super::{
 };
 use base::error::Result;
 use edge::limits::check_rows;
-use world::{
-    memory::service::{NewMemory, insert},
-    npcs::MEMORY_TOOL,
-};
+use world::{memory::service::remember, npcs::MEMORY_TOOL};
 
 pub(super) struct NpcMemorize;
 
@@ -25,18 +22,8 @@ impl ToolSpec for NpcMemorize {
     type Answer = MemoryMade;
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
-        let (player, text) = arguments.checked(cx).await?;
+        let new = arguments.checked(cx, "npc", "personal").await?;
         check_rows(cx.tx().await?, cx.rows_max, "memory").await?;
-        let new = NewMemory {
-            campaign: cx.campaign,
-            holder_type: "npc",
-            holder: cx.entity,
-            player,
-            text,
-            source: "personal",
-            author: cx.key,
-            turn: cx.turn,
-        };
-        Ok(json!({ "memory_id": insert(cx.tx().await?, &new).await? }))
+        Ok(json!({ "memory_id": remember(cx.tx().await?, &new).await? }))
     }
 }

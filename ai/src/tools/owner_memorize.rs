@@ -9,7 +9,7 @@ use super::{
 };
 use base::error::Result;
 use edge::limits::check_rows;
-use world::memory::service::{NewMemory, insert};
+use world::memory::service::remember;
 
 pub(super) struct OwnerMemorize;
 
@@ -23,18 +23,8 @@ impl ToolSpec for OwnerMemorize {
     type Answer = MemoryMade;
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
-        let (player, text) = arguments.checked(cx).await?;
+        let new = arguments.checked(cx, "owner", "private").await?;
         check_rows(cx.tx().await?, cx.rows_max, "memory").await?;
-        let new = NewMemory {
-            campaign: cx.campaign,
-            holder_type: "owner",
-            holder: cx.entity,
-            player,
-            text,
-            source: "private",
-            author: cx.key,
-            turn: cx.turn,
-        };
-        Ok(json!({ "memory_id": insert(cx.tx().await?, &new).await? }))
+        Ok(json!({ "memory_id": remember(cx.tx().await?, &new).await? }))
     }
 }

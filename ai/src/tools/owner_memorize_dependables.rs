@@ -9,7 +9,7 @@ use super::{
 };
 use base::error::Result;
 use edge::limits::check_rows_more;
-use world::memory::service::{NewMemory, broadcast, dependents};
+use world::memory::service::{broadcast, dependents};
 
 pub(super) struct OwnerMemorizeDependables;
 
@@ -23,20 +23,10 @@ impl ToolSpec for OwnerMemorizeDependables {
     type Answer = BroadcastMade;
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
-        let (player, text) = arguments.checked(cx).await?;
+        let new = arguments.checked(cx, "npc", "broadcast").await?;
         let hearers = dependents(cx.tx().await?, cx.entity).await?;
         cx.changes(hearers.saturating_sub(1)).await?;
         check_rows_more(cx.tx().await?, cx.rows_max, "memory", hearers).await?;
-        let new = NewMemory {
-            campaign: cx.campaign,
-            holder_type: "npc",
-            holder: cx.entity,
-            player,
-            text,
-            source: "broadcast",
-            author: cx.key,
-            turn: cx.turn,
-        };
         let (id, npcs) = broadcast(cx.tx().await?, cx.entity, &new).await?;
         Ok(json!({ "broadcast_id": id, "count": npcs.len(), "npc_ids": npcs }))
     }

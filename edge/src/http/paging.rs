@@ -67,7 +67,7 @@ pub struct Sort {
 /// The columns that a list can be ordered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortKey {
-    /// Ids are UUIDv7, so their order is the order of creation.
+    /// By id, a UUIDv7, or by the number that the database gave the row.
     Created,
     Updated,
     Name,
@@ -78,7 +78,7 @@ pub enum SortKey {
 /// The position of the last row of a page in the list's order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Cursor {
-    /// The sorted column's value; absent in the order of creation.
+    /// The sorted column's value. In the order of creation, the row's number if it has one.
     #[serde(rename = "v")]
     pub value: Option<String>,
     #[serde(rename = "i")]
@@ -150,6 +150,16 @@ impl<F: DeserializeOwned> Page<F> {
             SortKey::Created => Ok(self.sort.descending),
             _ => Err(no_order(&[SortKey::Created])),
         }
+    }
+
+    /// For lists whose order of creation is a number of the database: the number after which this page begins.
+    ///
+    /// # Errors
+    /// `bad_request` for the cursor of another list.
+    pub fn after_number(&self) -> Result<Option<i64>> {
+        let Some(after) = &self.after else { return Ok(None) };
+        let number = after.value.as_deref().and_then(|value| value.parse().ok());
+        number.map(Some).ok_or_else(cursor_of_another_list)
     }
 
     /// Whether more rows follow this page: the database found one more than the limit, or cut off rows that did not
@@ -295,6 +305,10 @@ impl Sort {
     }
 }
 
+fn cursor_of_another_list() -> Error {
+    bad("cursor", "does not belong to this list with these filters")
+}
+
 impl Cursor {
     fn encode(&self) -> String {
         BASE64_URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
@@ -303,15 +317,13 @@ impl Cursor {
     fn decode(text: &str, fingerprint: &str, key: SortKey) -> Result<Self> {
         let cursor: Option<Self> =
             BASE64_URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        cursor
-            .filter(|c| c.fingerprint == fingerprint && c.fits(key))
-            .ok_or_else(|| bad("cursor", "does not belong to this list with these filters"))
+        cursor.filter(|c| c.fingerprint == fingerprint && c.fits(key)).ok_or_else(cursor_of_another_list)
     }
 
     /// Whether the value is one that a list sorted by `key` can give.
     fn fits(&self, key: SortKey) -> bool {
         match (key, self.value.as_deref()) {
-            (SortKey::Created, value) => value.is_none(),
+            (SortKey::Created, value) => value.is_none_or(|value| value.parse::<i64>().is_ok()),
             (SortKey::Updated, Some(value)) => clock::parse_stored(value).is_some(),
             (SortKey::Name, Some(value)) => !value.contains('\0'),
             (SortKey::Priority | SortKey::Tokens, Some(value)) => value.parse::<i32>().is_ok(),

@@ -31,9 +31,10 @@ use edge::{
 use world::{
     actors as people,
     memory::{
-        MemoryView,
+        GAME_TIME_CHARS_MAX, MemoryView,
+        change::{MoveInput, change, move_in},
         list::{MemoryFilter, page_of},
-        service::{self, MoveInput, move_in},
+        service,
         subject::Subject,
     },
     revisions,
@@ -54,8 +55,13 @@ const TEXT: Field =
 const HOLDER: Field =
     Field::new("/holder_id", "Who remembers", Kind::Line).needed().hint("The slug of an NPC or owner.");
 const PLAYER: Field = Field::new("/player_id", "About whom", Kind::Line).needed().hint("The slug of a character.");
-const NEW: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER, TEXT] }];
-const WORDS: &[Group] = &[Group { title: "", is_folded: false, fields: &[TEXT] }];
+const GAME_TIME: Field = Field::new("/game_time", "When it happened in the world", Kind::Line)
+    .hint("As you would say it, such as: second day of the autumn fair. At most 120 characters.");
+const PINNED: Field = Field::new("/pinned", "Pinned", Kind::Tick).hint(
+    "Always in the prompts of who remembers it about this character, as far as there is room for pinned memories.",
+);
+const NEW: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER, TEXT, GAME_TIME, PINNED] }];
+const WORDS: &[Group] = &[Group { title: "", is_folded: false, fields: &[TEXT, GAME_TIME, PINNED] }];
 const PLACE: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER] }];
 
 fn source_name(source: Source) -> &'static str {
@@ -82,6 +88,8 @@ pub(super) struct Row {
     pub(super) source: &'static str,
     pub(super) turn_path: Option<String>,
     pub(super) broadcast_path: Option<String>,
+    pub(super) game_time: Option<String>,
+    pub(super) is_pinned: bool,
     pub(super) changed: String,
 }
 
@@ -121,6 +129,8 @@ fn row(at: &InCampaign, memory: &MemoryView, names: &Names) -> Row {
         source: source_name(memory.source),
         turn_path: memory.turn_id.map(|turn| at.url(&format!("turns/{turn}"))),
         broadcast_path: memory.broadcast_id.map(|_| at.url("memories/broadcasts")),
+        game_time: memory.game_time.clone(),
+        is_pinned: memory.pinned,
         changed: moment(memory.updated_at),
     }
 }
@@ -200,14 +210,16 @@ fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) ->
     }
 }
 
-/// GET of the form for a new memory; a holder or player in the query is filled in.
+/// GET of the form for a new memory; a holder or player in the query is filled in, and so is the campaign's game time.
 ///
 /// # Errors
 /// `internal`.
 pub async fn new(at: InCampaign) -> Result<HttpResponse> {
     let query = at.request.query_string();
-    let texts = ["holder_id", "player_id"].map(|name| (name.to_owned(), given(query, name)));
-    at.show(&new_page(&at, Uuid::now_v7().to_string(), &Texts::from(texts), &Errors::default()))
+    let mut texts = Texts::from(["holder_id", "player_id"].map(|name| (name.to_owned(), given(query, name))));
+    let now: String = at.campaign.game_time.iter().flat_map(|time| time.chars()).take(GAME_TIME_CHARS_MAX).collect();
+    texts.insert(GAME_TIME.name(), now);
+    at.show(&new_page(&at, Uuid::now_v7().to_string(), &texts, &Errors::default()))
 }
 
 /// POST of a new memory.
@@ -238,6 +250,8 @@ async fn create_memory(at: &InCampaign, tx: &TenantTx) -> Result<Reply> {
         holder,
         player: Subject::chosen(player),
         text,
+        game_time: service::GameTime::At(service::game_time(Some(at.form.text("game_time")), "/game_time")?),
+        is_pinned: !at.form.text("pinned").is_empty(),
         source: "editor",
         author: at.caller.author(),
         turn: None,
@@ -273,16 +287,17 @@ async fn current(at: &InCampaign) -> Result<(MemoryView, Names)> {
 
 /// The texts of a memory's two forms.
 fn texts_of(memory: &MemoryView) -> Texts {
-    Texts::from([
-        ("text".to_owned(), memory.text.clone()),
+    let mut texts = form::texts_of(WORDS, &view_of(memory));
+    texts.extend([
         ("holder_id".to_owned(), memory.holder.slug.clone().unwrap_or_else(|| memory.holder.id.to_string())),
         ("player_id".to_owned(), memory.player_slug.clone().unwrap_or_else(|| memory.player_id.to_string())),
-    ])
+    ]);
+    texts
 }
 
-/// A memory as its text's form reads it.
+/// A memory as the form of its words reads it.
 fn view_of(memory: &MemoryView) -> Value {
-    json!({ "text": memory.text })
+    json!({ "text": memory.text, "game_time": memory.game_time, "pinned": memory.pinned })
 }
 
 /// The page of a memory, with what its forms contain and what is wrong with them.
@@ -326,7 +341,7 @@ fn path_of(at: &InCampaign) -> String {
     at.url(&format!("memories/{}", at.path("x")))
 }
 
-/// POST of a corrected text. If somebody else changed the memory first, the user sees both versions merged, and nothing is written.
+/// POST of a corrected memory. If somebody else changed the memory first, the user sees both versions merged, and nothing is written.
 ///
 /// # Errors
 /// Errors that the form did not cause.
@@ -335,15 +350,14 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     let view = view_of(&memory);
     let mut saving = Saving::of(WORDS, &at.form)?;
     saving.take_theirs(&at.form, &view);
-    let rewrite = async |expected: Expected, patch: Value| {
-        let text = service::text(patch["text"].as_str().unwrap_or_default(), "/text")?;
+    let write = async |expected: Expected, patch: Value| {
         tenancy::write(&at.app.pool, at.caller.actor(), async |tx| {
             let memory = service::hold(tx, at.campaign.id.0, memory.id, &expected).await?;
-            service::rewrite(tx, memory.id, text).await
+            change(tx, &memory, patch.clone()).await
         })
         .await
     };
-    match saving.over((memory.version, &view), Value::Null, rewrite).await? {
+    match saving.over((memory.version, &view), Value::Null, write).await? {
         Saved::Done(_) => Ok(at.redirect(&path_of(&at), "The memory was saved.")),
         Saved::Wrong(errors) => {
             let mut texts = texts_of(&memory);
@@ -354,7 +368,7 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-/// The page with both versions of a memory's text merged.
+/// The page with both versions of a memory merged.
 async fn merge_page(at: &InCampaign, saving: &Saving) -> Result<HttpResponse> {
     let (memory, _) = current(at).await?;
     let tx = at.read().await?;

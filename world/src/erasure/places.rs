@@ -159,7 +159,7 @@ pub const TABLES: &[Table] = &[
     ] },
     Table { name: "memory", walk: Some(walk(BY_ID, Scope::Campaign)
         .character(&["subject_id", "holder_id"], Then::Delete).user(&["author"], Then::Wipe(&["author"]))), columns: &[
-        ("holder_type", OURS), ("subject_type", OURS), ("text", Text), ("source", OURS), ("search", SEARCH), ("extensions", Json),
+        ("holder_type", OURS), ("subject_type", OURS), ("text", Text), ("game_time", Text), ("source", OURS), ("search", SEARCH), ("extensions", Json),
         ("external_ref", Ref), ("folded_text", FOLDED),
     ] },
     // The character's own row is deleted last.

@@ -40,6 +40,9 @@ pub struct Hearer {
 pub struct BroadcastView {
     /// The broadcast's id. `DELETE …/broadcasts/{id}` retracts it.
     pub id: Uuid,
+    /// The place of its first memory in the order of writing.
+    #[serde(skip)]
+    pub seq: i64,
     /// The player character it is about.
     pub player_id: Uuid,
     pub player_slug: Option<String>,
@@ -86,7 +89,12 @@ pub async fn list(
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let broadcasts = page_of(&tx, &caller, campaign, &page).await?;
-    Reply::ok(&page.serialize_items(broadcasts, |b| (b.id, None), Ok)?)
+    Reply::ok(&page.serialize_items(broadcasts, key, Ok)?)
+}
+
+/// The position of a broadcast in the list.
+fn key(broadcast: &BroadcastView) -> (Uuid, Option<String>) {
+    (broadcast.id, Some(broadcast.seq.to_string()))
 }
 
 /// Like [`list`], within a transaction. Takes two statements, or three if a player is named.
@@ -108,20 +116,23 @@ pub async fn page_of(
         }
     }
     let query = page.q.as_deref().map(Query::of);
-    // First the ids of the page, in the order of an index; then their details.
+    let after = page.after_number()?;
+    // First the ids of the page, in the order of an index: those of memories that are the first of their broadcasts. Then the details.
     let sql = format!(
-        "WITH ids AS (SELECT DISTINCT m.broadcast_id AS id FROM memory m \
+        "WITH matching AS NOT MATERIALIZED (SELECT m.broadcast_id, m.seq FROM memory m \
              WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.broadcast_id IS NOT NULL \
                AND ($3::uuid IS NULL OR m.subject_id = $3) AND ($4::uuid IS NULL OR m.turn_id = $4) \
                AND ($5::timestamptz IS NULL OR m.updated_at >= $5) \
-               AND ($6::text IS NULL OR m.id IN (SELECT search_memory($2, $6, $9, $10, 10000))) \
-               AND ($7::uuid IS NULL OR m.broadcast_id {sign} $7) \
-             ORDER BY m.broadcast_id {order} LIMIT $8) \
-         SELECT i.id, f.subject_id, c.slug AS player_slug, f.text, f.author, f.turn_id, f.created_at, \
+               AND ($6::text IS NULL OR m.id IN (SELECT search_memory($2, $6, $9, $10, 10000)))), \
+         ids AS (SELECT m.broadcast_id AS id, m.seq FROM matching m \
+             WHERE ($7::bigint IS NULL OR m.seq {sign} $7) \
+               AND NOT EXISTS (SELECT FROM matching e WHERE e.broadcast_id = m.broadcast_id AND e.seq < m.seq) \
+             ORDER BY m.seq {order} LIMIT $8) \
+         SELECT i.id, i.seq, f.subject_id, c.slug AS player_slug, f.text, f.author, f.turn_id, f.created_at, \
                 t.entity_id AS owner_id, o.slug AS owner_slug, h.total, h.edited, h.audience \
          FROM ids i \
          CROSS JOIN LATERAL (SELECT * FROM memory m WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.broadcast_id = i.id \
-             ORDER BY m.version, m.id LIMIT 1) f \
+             ORDER BY m.version, m.seq LIMIT 1) f \
          CROSS JOIN LATERAL (SELECT count(*) AS total, count(DISTINCT m.text) > 1 OR bool_or(m.version > 1) AS edited, \
              coalesce(jsonb_agg(jsonb_build_object('id', m.holder_id, 'slug', m.slug, 'memory_id', m.id) ORDER BY m.slug) \
                  FILTER (WHERE m.n <= {AUDIENCE_MAX}), '[]') AS audience \
@@ -131,7 +142,7 @@ pub async fn page_of(
          LEFT JOIN character c ON c.tenant_id = $1 AND c.id = f.subject_id \
          LEFT JOIN turn t ON t.tenant_id = $1 AND t.id = f.turn_id AND t.kind = 'owner' \
          LEFT JOIN actor_slug o ON o.tenant_id = $1 AND o.actor_id = t.entity_id \
-         ORDER BY i.id {order}"
+         ORDER BY i.seq {order}"
     );
     let rows = sqlx::query(AssertSqlSafe(budget::within(&sql, ["text", "audience"])))
         .bind(tx.tenant())
@@ -140,18 +151,19 @@ pub async fn page_of(
         .bind(page.filter.turn_id)
         .bind(page.updated_since)
         .bind(query.as_ref().map(|query| &query.words))
-        .bind(page.after.as_ref().map(|a| a.id))
+        .bind(after)
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
         .bind(query.as_ref().map(|query| &query.contains))
         .bind(query.as_ref().map(|query| &query.lacks))
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(page.finish(stored::each(&rows, view), page.has_more(&rows), |b| (b.id, None)))
+    Ok(page.finish(stored::each(&rows, view), page.has_more(&rows), key))
 }
 
 fn view(row: &PgRow) -> Result<BroadcastView> {
     Ok(BroadcastView {
         id: row.read("id")?,
+        seq: row.read("seq")?,
         player_id: row.read("subject_id")?,
         player_slug: row.read("player_slug")?,
         text: row.read("text")?,

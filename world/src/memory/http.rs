@@ -2,23 +2,20 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use edge::auth::player;
-use garde::Validate;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
     MemoryView,
+    change::{MemoryChange, MoveInput, change, move_in},
     list::{self as pages, MemoryFilter, page_of},
-    service::{self, MoveInput, move_in},
+    service::{self, GameTime},
     subject::Subject,
 };
 use crate::actors;
-use base::{
-    error::{Error, Problem, Result},
-    search,
-};
+use base::error::{Error, Problem, Result};
 use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
@@ -26,9 +23,7 @@ use edge::{
         Body, Reply,
         etag::Expected,
         paging::{Items, ListParams, Page},
-        patch as merge_patch,
         resource::{Ref, campaign_id},
-        validate,
     },
     state::Edge,
 };
@@ -42,23 +37,18 @@ pub struct MemoryInput {
     /// At most 2,000 characters.
     #[schema(min_length = 1, max_length = 2000)]
     text: String,
+    /// When it happened in the world. Without this member, the campaign's game time.
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<String>, max_length = 120)]
+    game_time: Option<Option<String>>,
+    /// Whether it is in every prompt of its holder about this player, as far as there is room for pinned memories.
+    #[serde(default)]
+    pinned: bool,
 }
 
-/// The members of a memory that can be changed.
-#[derive(Debug, Serialize, Deserialize, ToSchema, Validate)]
-#[serde(deny_unknown_fields)]
-#[garde(allow_unvalidated)]
-pub struct MemoryChange {
-    #[schema(min_length = 1, max_length = 2000)]
-    text: String,
-    #[serde(default)]
-    #[schema(value_type = Object)]
-    #[garde(custom(validate::extensions))]
-    extensions: entity::shapes::Extensions,
-    #[garde(custom(validate::opt_line))]
-    #[schema(min_length = 1)]
-    #[serde(default)]
-    external_ref: Option<String>,
+/// A member that may be null, as opposed to one that is left out.
+fn given<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 /// An NPC or owner of a campaign, as named in a path.
@@ -88,8 +78,12 @@ async fn list(
 }
 
 async fn create(app: &Edge, caller: &Caller, c: &str, holder: HolderPath, body: Body<MemoryInput>) -> Result<Reply> {
-    let MemoryInput { player_id, text } = &body.value;
+    let MemoryInput { player_id, text, game_time, pinned } = &body.value;
     let text = service::text(text, "/text")?;
+    let game_time = match game_time {
+        None => GameTime::Now,
+        Some(time) => GameTime::At(service::game_time(time.as_deref(), "/game_time")?),
+    };
     edge::http::write(app, caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
         let holder_id = holder_id(tx, campaign, &holder).await?;
@@ -101,6 +95,8 @@ async fn create(app: &Edge, caller: &Caller, c: &str, holder: HolderPath, body: 
             holder: holder_id,
             player: Subject::chosen(player),
             text,
+            game_time,
+            is_pinned: *pinned,
             source: "editor",
             author: caller.author(),
             turn: None,
@@ -226,37 +222,7 @@ pub async fn patch(
 ) -> Result<Reply> {
     edge::http::write(&app, &caller, None, async |tx| {
         let current = locked(tx, &caller, &request, &path).await?;
-        let shown = serde_json::to_value(&current).map_err(Error::internal)?;
-        let read_only = [
-            "id",
-            "campaign_id",
-            "holder",
-            "player_id",
-            "player_slug",
-            "source",
-            "broadcast_id",
-            "author",
-            "turn_id",
-            "version",
-            "created_at",
-            "updated_at",
-        ];
-        let change: MemoryChange =
-            edge::http::bounds::read(merge_patch::apply(shown, body.value.clone(), &read_only)?)?;
-        validate::check(&change)?;
-        let text = service::text(&change.text, "/text")?;
-        sqlx::query(
-            "UPDATE memory SET text = $3, folded_text = $6, extensions = $4, external_ref = $5 WHERE tenant_id = $1 AND id = $2",
-        )
-        .bind(tx.tenant())
-        .bind(current.id)
-        .bind(text)
-        .bind(json!(change.extensions))
-        .bind(&change.external_ref)
-        .bind(search::stored(text))
-        .execute(&mut *tx.connection().await)
-        .await?;
-        let view = service::find(tx, current.campaign_id, current.id, None).await?;
+        let view = change(tx, &current, body.value.clone()).await?;
         Ok(Reply::ok(&view)?.versioned(view.version))
     })
     .await

@@ -62,23 +62,28 @@ pub async fn page_of(
             _ => return empty(),
         }
     }
-    let (column, cast) = match page.sort.key {
-        SortKey::Created => ("m.id", "uuid"),
-        SortKey::Updated => ("m.updated_at", "timestamptz"),
-        SortKey::Name => ("m.text COLLATE natural_order", "text"),
+    let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
+    let by = |column: &str, cast: &str| {
+        (format!("{column} {order}, m.id {order}"), format!("({column}, m.id) {sign} ($10::{cast}, $11)"))
+    };
+    let (order, is_after) = match page.sort.key {
+        SortKey::Created => {
+            page.after_number()?;
+            (format!("m.seq {order}"), format!("m.seq {sign} $10::bigint AND $11::uuid IS NOT NULL"))
+        }
+        SortKey::Updated => by("m.updated_at", "timestamptz"),
+        SortKey::Name => by("m.text COLLATE natural_order", "text"),
         SortKey::Priority | SortKey::Tokens => {
             return Err(paging::bad("sort", "must be `created_at`, `updated_at` or `name` here"));
         }
     };
-    let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
     let sql = format!(
         "{} WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND ($3::uuid IS NULL OR m.holder_id = $3) \
            AND ($4::uuid IS NULL OR m.subject_id = $4) AND ($5::text IS NULL OR m.source = $5) \
            AND ($6::uuid IS NULL OR m.broadcast_id = $6) AND ($7::uuid IS NULL OR m.turn_id = $7) \
            AND ($8::timestamptz IS NULL OR m.updated_at >= $8) \
            AND ($9::text IS NULL OR m.id IN (SELECT search_memory($2, $9, $13, $14, 10000))) \
-           AND ($10::text IS NULL OR ({column}, m.id) {sign} ($10::{cast}, $11)) \
-         ORDER BY {column} {order}, m.id {order} LIMIT $12",
+           AND ($10::text IS NULL OR {is_after}) ORDER BY {order} LIMIT $12",
         service::SELECT
     );
     let after = page.after.as_ref();
@@ -93,7 +98,7 @@ pub async fn page_of(
         .bind(page.filter.turn_id)
         .bind(page.updated_since)
         .bind(query.as_ref().map(|query| &query.words))
-        .bind(after.map(|a| a.value.clone().unwrap_or_else(|| a.id.to_string())))
+        .bind(after.map(|a| &a.value))
         .bind(after.map(|a| a.id))
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
         .bind(query.as_ref().map(|query| &query.contains))
@@ -107,7 +112,8 @@ pub async fn page_of(
 /// The position of a memory in a list of this order.
 fn key(memory: &MemoryView, order: SortKey) -> (Uuid, Option<String>) {
     let value = match order {
-        SortKey::Created | SortKey::Priority | SortKey::Tokens => None,
+        SortKey::Created => Some(memory.seq.to_string()),
+        SortKey::Priority | SortKey::Tokens => None,
         SortKey::Updated => memory.updated_at.format(&Rfc3339).ok(),
         SortKey::Name => Some(memory.text.clone()),
     };

@@ -1,5 +1,7 @@
-//! Memories: what an NPC or an owner remembers about a player. People add, correct and delete them. AI tools write them
+//! Memories: what an NPC or an owner remembers about a player. People add, [`change`] and delete them. AI tools write them
 //! through the same [`service`].
+//!
+//! Their order is the order of writing, `seq`, a number that the database gives. It stays inside of the server.
 //!
 //! [`subject`] decides about whom a tool may write a memory.
 //!
@@ -8,6 +10,7 @@
 //! its broadcast.
 
 pub mod broadcasts;
+pub mod change;
 pub mod http;
 pub mod list;
 pub mod recall;
@@ -25,17 +28,26 @@ use base::{error::Result, stored::Columns};
 
 /// The largest number of characters in a memory.
 pub const TEXT_CHARS_MAX: usize = 2000;
+/// The largest number of characters in the time at which a memory happened.
+pub const GAME_TIME_CHARS_MAX: usize = 120;
 
 /// A memory as clients see it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct MemoryView {
     pub id: Uuid,
+    /// Its place in the order of writing.
+    #[serde(skip)]
+    pub seq: i64,
     pub campaign_id: Uuid,
     pub holder: HolderView,
     /// The player character it is about.
     pub player_id: Uuid,
     pub player_slug: Option<String>,
     pub text: String,
+    /// When it happened in the world.
+    pub game_time: Option<String>,
+    /// Whether it is in every prompt of its holder about this player, as far as there is room for pinned memories.
+    pub pinned: bool,
     #[schema(inline)]
     pub source: Source,
     pub broadcast_id: Option<Uuid>,
@@ -77,11 +89,14 @@ impl MemoryView {
         };
         Ok(Self {
             id: row.read("id")?,
+            seq: row.read("seq")?,
             campaign_id: row.read("campaign_id")?,
             holder: HolderView { kind, id: row.read("holder_id")?, slug: row.read("holder_slug")? },
             player_id: row.read("subject_id")?,
             player_slug: row.read("player_slug")?,
             text: row.read("text")?,
+            game_time: row.read("game_time")?,
+            pinned: row.read("pinned")?,
             source,
             broadcast_id: row.read("broadcast_id")?,
             author: row.read("author")?,

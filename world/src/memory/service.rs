@@ -1,12 +1,9 @@
-//! Writes and finds memories, for the API and the AI tools.
+//! Writes, finds and deletes memories, for the API, the editor and the AI tools.
 
-use edge::auth::player;
-use serde::Deserialize;
 use sqlx::AssertSqlSafe;
-use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{MemoryView, TEXT_CHARS_MAX, subject::Subject};
+use super::{GAME_TIME_CHARS_MAX, MemoryView, TEXT_CHARS_MAX, subject::Subject};
 use base::{
     error::{Error, Result},
     search,
@@ -20,7 +17,11 @@ pub const SELECT: &str = "SELECT m.*, c.slug AS player_slug, a.slug AS holder_sl
     LEFT JOIN character c ON c.tenant_id = m.tenant_id AND c.id = m.subject_id \
     LEFT JOIN actor_slug a ON a.tenant_id = m.tenant_id AND a.actor_id = m.holder_id";
 
+/// The most memories of a pair that [`remember`] compares with. The newest.
+const COMPARED_MAX: i64 = 20_000;
+
 /// A memory to write.
+#[derive(Clone, Copy)]
 pub struct NewMemory<'a> {
     pub campaign: Uuid,
     /// `npc` or `owner`.
@@ -28,10 +29,21 @@ pub struct NewMemory<'a> {
     pub holder: Uuid,
     pub player: Subject,
     pub text: &'a str,
+    pub game_time: GameTime<'a>,
+    pub is_pinned: bool,
     /// `personal`, `private`, `editor` or `import`.
     pub source: &'static str,
     pub author: Option<Uuid>,
     pub turn: Option<Uuid>,
+}
+
+/// When a new memory happened in the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GameTime<'a> {
+    /// At the campaign's present game time.
+    Now,
+    /// At this time, or at no particular one.
+    At(Option<&'a str>),
 }
 
 /// Checks a memory's text and removes the spaces around it.
@@ -49,56 +61,82 @@ pub fn text<'a>(text: &'a str, pointer: &str) -> Result<&'a str> {
     Ok(text)
 }
 
+/// Checks the time at which a memory happened, and removes the spaces around it. None if nothing is left.
+///
+/// # Errors
+/// `validation_failed` at `pointer` if it is too long.
+pub fn game_time<'a>(time: Option<&'a str>, pointer: &str) -> Result<Option<&'a str>> {
+    let time = time.map(str::trim).filter(|time| !time.is_empty());
+    if time.is_some_and(|time| time.chars().count() > GAME_TIME_CHARS_MAX) {
+        return Err(Error::invalid(pointer, "too_long", format!("must have at most {GAME_TIME_CHARS_MAX} characters")));
+    }
+    Ok(time)
+}
+
+/// The campaign's game time, as new memories have it. `$1` is the tenant, `$3` the campaign.
+const TIME_NOW: &str =
+    "(SELECT nullif(btrim(left(c.game_time, 120)), '') FROM campaign c WHERE c.tenant_id = $1 AND c.id = $3)";
+
+/// The statement that writes a memory, as [`run`] binds it, if `condition` is true.
+fn insertion(condition: &str) -> String {
+    format!(
+        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, folded_text, source, author, \
+                             turn_id, pinned, game_time) \
+         SELECT $1::uuid, $2::uuid, $3::uuid, $4::text, $5::uuid, $6::uuid, $7::text, $8::text, $9::text, $10::uuid, $11::uuid, \
+                $12::bool, CASE WHEN $13::bool THEN {TIME_NOW} ELSE $14::text END \
+         WHERE {condition} RETURNING id"
+    )
+}
+
 /// Writes one memory. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn insert(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
-    let id = Uuid::now_v7();
-    sqlx::query(
-        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, author, turn_id, \
-                             folded_text) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-    )
-    .bind(tx.tenant())
-    .bind(id)
-    .bind(new.campaign)
-    .bind(new.holder_type)
-    .bind(new.holder)
-    .bind(new.player.id())
-    .bind(new.text)
-    .bind(new.source)
-    .bind(new.author)
-    .bind(new.turn)
-    .bind(search::stored(new.text))
-    .execute(&mut *tx.connection().await)
-    .await?;
-    Ok(id)
+    run(tx, insertion("true"), new).await
 }
 
-/// Writes what an owner tells one NPC. This is a broadcast to a single NPC, and can be retracted like any other. One
-/// statement.
+/// Writes one memory, unless its holder remembers the same about the player, word for word. Then that memory's id is returned.
+/// Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn insert_told(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
-    let id = Uuid::now_v7();
-    sqlx::query(
-        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, broadcast_id, author, turn_id, \
-                             folded_text) VALUES ($1, $2, $3, $4, $5, $6, $7, 'broadcast', uuid7(), $8, $9, $10)",
-    )
-    .bind(tx.tenant())
-    .bind(id)
-    .bind(new.campaign)
-    .bind(new.holder_type)
-    .bind(new.holder)
-    .bind(new.player.id())
-    .bind(new.text)
-    .bind(new.author)
-    .bind(new.turn)
-    .bind(search::stored(new.text))
-    .execute(&mut *tx.connection().await)
-    .await?;
-    Ok(id)
+pub async fn remember(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
+    let sql = format!(
+        "WITH known AS (SELECT n.id FROM ( \
+             SELECT m.id, m.text, m.folded_text FROM memory m WHERE m.tenant_id = $1 AND m.holder_id = $5 AND m.subject_id = $6 \
+             ORDER BY m.seq DESC LIMIT {COMPARED_MAX}) n \
+             WHERE coalesce(n.folded_text, lower(n.text COLLATE \"C\")) = coalesce($8, lower($7 COLLATE \"C\")) LIMIT 1), \
+         made AS ({}) SELECT id FROM known UNION ALL SELECT id FROM made",
+        insertion("NOT EXISTS (SELECT FROM known)")
+    );
+    run(tx, sql, new).await
+}
+
+/// Runs [`insertion`], or a statement around it.
+async fn run(tx: &TenantTx, sql: String, new: &NewMemory<'_>) -> Result<Uuid> {
+    let (is_now, game_time) = match new.game_time {
+        GameTime::Now => (true, None),
+        GameTime::At(time) => (false, time),
+    };
+    let row = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(Uuid::now_v7())
+        .bind(new.campaign)
+        .bind(new.holder_type)
+        .bind(new.holder)
+        .bind(new.player.id())
+        .bind(new.text)
+        .bind(search::stored(new.text))
+        .bind(new.source)
+        .bind(new.author)
+        .bind(new.turn)
+        .bind(new.is_pinned)
+        .bind(is_now)
+        .bind(game_time)
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    row.read("id")
 }
 
 /// Writes one memory for each NPC that depends on the owner now. Takes one statement, so either all are written or
@@ -108,23 +146,24 @@ pub async fn insert_told(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
 /// Those of the database.
 pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Result<(Uuid, Vec<Uuid>)> {
     let id = Uuid::now_v7();
-    let rows = sqlx::query(
-        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source, broadcast_id, \
-                             author, turn_id, folded_text) \
-         SELECT $1, uuid7(), $2, 'npc', o.npc_id, $4, $5, 'broadcast', $6, $7, $8, $9 \
-         FROM npc_owner o WHERE o.tenant_id = $1 AND o.owner_id = $3 ORDER BY o.npc_id RETURNING holder_id",
-    )
-    .bind(tx.tenant())
-    .bind(new.campaign)
-    .bind(owner)
-    .bind(new.player.id())
-    .bind(new.text)
-    .bind(id)
-    .bind(new.author)
-    .bind(new.turn)
-    .bind(search::stored(new.text))
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
+    let sql = format!(
+        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, folded_text, source, author, \
+                             turn_id, broadcast_id, game_time) \
+         SELECT $1, uuid7(), $3, 'npc', o.npc_id, $4, $5, $6, 'broadcast', $7, $8, $9, {TIME_NOW} \
+         FROM npc_owner o WHERE o.tenant_id = $1 AND o.owner_id = $2 ORDER BY o.npc_id RETURNING holder_id"
+    );
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(owner)
+        .bind(new.campaign)
+        .bind(new.player.id())
+        .bind(new.text)
+        .bind(search::stored(new.text))
+        .bind(new.author)
+        .bind(new.turn)
+        .bind(id)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
     Ok((id, rows.iter().map(|row| row.read("holder_id")).collect::<Result<_>>()?))
 }
 
@@ -182,7 +221,7 @@ pub async fn retract(tx: &TenantTx, campaign: Uuid, broadcast: Uuid) -> Result<u
 /// `not_found`.
 pub async fn broadcast_told(tx: &TenantTx, campaign: Uuid, broadcast: Uuid) -> Result<(String, i64)> {
     let row = sqlx::query(
-        "SELECT (array_agg(text ORDER BY version, id))[1] AS text, count(*) AS many FROM memory \
+        "SELECT (array_agg(text ORDER BY version, seq))[1] AS text, count(*) AS many FROM memory \
          WHERE tenant_id = $1 AND campaign_id = $2 AND broadcast_id = $3",
     )
     .bind(tx.tenant())
@@ -242,21 +281,6 @@ pub async fn hold(tx: &TenantTx, campaign: Uuid, id: Uuid, expected: &Expected) 
     Ok(view)
 }
 
-/// Replaces the text of a memory that the transaction has locked. Takes one statement.
-///
-/// # Errors
-/// Those of the database.
-pub async fn rewrite(tx: &TenantTx, id: Uuid, text: &str) -> Result<()> {
-    sqlx::query("UPDATE memory SET text = $3, folded_text = $4 WHERE tenant_id = $1 AND id = $2")
-        .bind(tx.tenant())
-        .bind(id)
-        .bind(text)
-        .bind(search::stored(text))
-        .execute(&mut *tx.connection().await)
-        .await?;
-    Ok(())
-}
-
 /// Deletes a memory that the transaction has locked. Takes one statement.
 ///
 /// # Errors
@@ -267,28 +291,6 @@ pub async fn remove(tx: &TenantTx, id: Uuid) -> Result<()> {
         .bind(id)
         .execute(&mut *tx.connection().await)
         .await?;
-    Ok(())
-}
-
-/// Gives a memory another holder, another subject, or both. A copy of a broadcast becomes a memory of its own. Takes
-/// one statement.
-///
-/// # Errors
-/// Those of the database.
-pub async fn relocate(tx: &TenantTx, id: Uuid, holder: Option<(&str, Uuid)>, player: Option<Uuid>) -> Result<()> {
-    sqlx::query(
-        "UPDATE memory SET holder_type = coalesce($3, holder_type), holder_id = coalesce($4, holder_id), \
-             subject_id = coalesce($5, subject_id), broadcast_id = NULL, \
-             source = CASE WHEN source = 'broadcast' OR coalesce($3, holder_type) <> holder_type THEN 'editor' ELSE source END \
-         WHERE tenant_id = $1 AND id = $2",
-    )
-    .bind(tx.tenant())
-    .bind(id)
-    .bind(holder.map(|(kind, _)| kind))
-    .bind(holder.map(|(_, id)| id))
-    .bind(player)
-    .execute(&mut *tx.connection().await)
-    .await?;
     Ok(())
 }
 
@@ -308,37 +310,4 @@ pub async fn holder(tx: &TenantTx, campaign: Uuid, name: &str) -> Result<Option<
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     row.map(|row| Ok((row.read("kind")?, row.read("actor_id")?))).transpose()
-}
-
-/// The new holder and subject of a memory.
-#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MoveInput {
-    /// The NPC or owner that gets the memory, by id or slug.
-    pub holder_id: Option<String>,
-    /// The player character that the memory is about from then on, by id or slug.
-    pub player_id: Option<String>,
-}
-
-/// Moves a memory that the transaction has locked.
-///
-/// # Errors
-/// `validation_failed` for an unknown name, or if neither is given.
-pub async fn move_in(tx: &TenantTx, current: &MemoryView, to: &MoveInput) -> Result<MemoryView> {
-    let campaign = current.campaign_id;
-    let holder = match &to.holder_id {
-        None => None,
-        Some(name) => Some(holder(tx, campaign, name).await?.ok_or_else(|| {
-            Error::invalid("/holder_id", "unknown_reference", "There is no such NPC or owner in this campaign.")
-        })?),
-    };
-    let player = match &to.player_id {
-        None => None,
-        Some(name) => Some(player::id(tx, campaign, name).await?),
-    };
-    if holder.is_none() && player.is_none() {
-        return Err(Error::invalid("/holder_id", "required", "Give `holder_id`, `player_id` or both."));
-    }
-    relocate(tx, current.id, holder.as_ref().map(|(kind, id)| (kind.as_str(), *id)), player).await?;
-    find(tx, campaign, current.id, None).await
 }

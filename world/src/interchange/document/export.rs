@@ -51,7 +51,8 @@ enum Part {
     Npcs(String),
     Scenes(String),
     Lore(String),
-    Memories(Uuid),
+    /// After the memory with this number.
+    Memories(i64),
     Messages(Uuid),
     End,
 }
@@ -153,16 +154,16 @@ impl Export {
         Ok(last)
     }
 
-    async fn memories(&mut self, out: &mut String, after: Uuid) -> Result<Option<Uuid>> {
+    async fn memories(&mut self, out: &mut String, after: i64) -> Result<Option<i64>> {
         let select = memory::Entity::find()
             .filter(col("tenant_id").eq(self.tx.tenant()))
             .filter(col("campaign_id").eq(self.campaign))
-            .filter(col("id").gt(after))
-            .order_by(col("id"), sea_orm::Order::Asc)
+            .filter(col("seq").gt(after))
+            .order_by(col("seq"), sea_orm::Order::Asc)
             .limit(PAGE_ROWS);
         let (rows, is_cut) = budget::rows(&self.tx, select).await?;
         self.open(out, "memories");
-        let last = rows.last().map(|row| row.id.0).filter(|_| is_cut || rows.len() as u64 == PAGE_ROWS);
+        let last = rows.last().map(|row| row.seq).filter(|_| is_cut || rows.len() as u64 == PAGE_ROWS);
         for m in rows {
             let (Some(holder), Some(player)) = (self.names.of(m.holder_id), self.names.of(m.subject_id)) else {
                 continue;
@@ -172,6 +173,8 @@ impl Export {
                 holder: HolderDocument { kind: m.holder_type, slug: holder.to_owned() },
                 player: player.to_owned(),
                 text: m.text,
+                game_time: m.game_time,
+                pinned: m.pinned,
                 source: m.source,
                 broadcast: m.broadcast_id.map(|id| *self.broadcasts.entry(id).or_insert(next)),
                 created_at: Some(m.created_at),
@@ -269,7 +272,7 @@ impl Pieces for Export {
             Part::Lore(after) => {
                 match self.page::<LoreEntries>(&mut out, "lore", &after, members::<LoreEntries>).await? {
                     Some(last) => self.part = Part::Lore(last),
-                    None => self.turn_to(Part::Memories(Uuid::nil())),
+                    None => self.turn_to(Part::Memories(i64::MIN)),
                 }
             }
             Part::Memories(after) => match self.memories(&mut out, after).await? {

@@ -56,6 +56,13 @@ pub struct MemoryDocument {
     pub player: String,
     /// The text.
     pub text: String,
+    /// When it happened in the world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 120)]
+    pub game_time: Option<String>,
+    /// Whether it is pinned.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
     /// How it was made.
     #[serde(default)]
     #[schema(inline)]

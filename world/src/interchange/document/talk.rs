@@ -65,7 +65,7 @@ fn message_hash(author: &str, speaker: &str, content: &str) -> [u8; 32] {
 /// The database hashes the existing rows, so no text is read.
 const MEMORIES: &str = "SELECT id, created_at, broadcast_id AS together, \
         sha256(convert_to(concat_ws('|', holder_id, subject_id, source, text), 'UTF8')) AS hash \
-    FROM memory WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY id LIMIT $3";
+    FROM memory WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY seq LIMIT $3";
 const MESSAGES: &str = "SELECT m.id, m.created_at, m.turn_id AS together, \
         sha256(convert_to(concat_ws('|', m.author, octet_length(s.name), s.name, m.content), 'UTF8')) AS hash \
     FROM message m, LATERAL (SELECT coalesce(m.speaker ->> 'name', '') AS name) AS s \
@@ -140,6 +140,7 @@ pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
             let player =
                 names.character(&document.player).ok_or_else(|| unknown(format!("{pointer}/player"), "character"))?;
             let words = memory::service::text(&document.text, &format!("{pointer}/text"))?;
+            let game_time = memory::service::game_time(document.game_time.as_deref(), &format!("{pointer}/game_time"))?;
             let source = json!(document.source);
             let created_at = moment(document.created_at);
             let key = memory_hash(holder, player, source.as_str().unwrap_or_default(), words);
@@ -156,21 +157,21 @@ pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
                 "holder_type": document.holder.kind, "holder_id": holder, "subject_id": player, "subject_type": "character",
                 "text": words, "folded_text": search::stored(words), "source": source, "author": place.caller.author(), "created_at": time(created_at)?,
                 "broadcast_id": document.broadcast.map(|n| *broadcasts.entry(n).or_insert_with(Uuid::now_v7)),
-                "extensions": document.extensions, "external_ref": document.external_ref,
+                "extensions": document.extensions, "external_ref": document.external_ref, "game_time": game_time, "pinned": document.pinned,
             }));
         }
         report.counts.created += u32::try_from(new.len()).unwrap_or(u32::MAX);
         report.memories_created += u32::try_from(new.len()).unwrap_or(u32::MAX);
         if !new.is_empty() {
-            sqlx::query(
-                "INSERT INTO memory (tenant_id, campaign_id, id, holder_type, holder_id, subject_type, subject_id, text, folded_text, \
-                     source, author, broadcast_id, extensions, external_ref, created_at) \
-                 SELECT tenant_id, campaign_id, id, holder_type, holder_id, subject_type, subject_id, text, folded_text, \
-                     source, author, broadcast_id, extensions, external_ref, created_at FROM jsonb_populate_recordset(NULL::memory, $1)",
-            )
-            .bind(Value::Array(new))
-            .execute(&mut *place.tx.connection().await)
-            .await?;
+            let columns = "tenant_id, campaign_id, id, holder_type, holder_id, subject_type, subject_id, text, folded_text, game_time, \
+                           pinned, source, author, broadcast_id, extensions, external_ref, created_at";
+            let sql = format!(
+                "INSERT INTO memory ({columns}) SELECT {columns} FROM jsonb_populate_recordset(NULL::memory, $1)"
+            );
+            sqlx::query(sqlx::AssertSqlSafe(sql))
+                .bind(Value::Array(new))
+                .execute(&mut *place.tx.connection().await)
+                .await?;
         }
     }
     Ok(())
