@@ -195,6 +195,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "state",
             // What needs the state.
             "tools::http",
+            "prompt::search",
             "prompt::preview",
             "prompt::http",
             "turns",

@@ -247,20 +247,21 @@ async fn memories_of_tools_are_rows_too() {
     // Two memories come with the documents; the council has one NPC.
     let world = acme.world().await;
     world.post("/tools/NPC_memorize", memorize()).await.expect(200);
-    let as_council = |tool: &str| {
+    let as_council = |tool: &str, text: &str| {
         let path = format!("/tools/{tool}");
-        let body =
-            json!({ "actor": { "type": "owner", "id": "town_council_owner" }, "arguments": memorize()["arguments"] });
+        let arguments = memorize_that(text)["arguments"].clone();
+        let body = json!({ "actor": { "type": "owner", "id": "town_council_owner" }, "arguments": arguments });
         let world = &world;
         async move { world.post(&path, body).await }
     };
     world.patch("/npcs/harbour_ilse", json!({ "owner_ids": ["town_council_owner"] })).await.expect(200);
-    let refused = as_council("OWNER_memorize_dependables").await.problem(429, "quota_exceeded");
+    let refused = as_council("OWNER_memorize_dependables", "x").await.problem(429, "quota_exceeded");
     assert!(refused.text.contains("4 rows of memory"), "{}", refused.text);
-    as_council("OWNER_memorize").await.expect(200);
-    as_council("OWNER_memorize").await.problem(429, "quota_exceeded");
+    let known = as_council("OWNER_memorize", "x").await.expect(200).body["result"].clone();
+    as_council("OWNER_memorize", "y").await.problem(429, "quota_exceeded");
+    assert_eq!(as_council("OWNER_memorize", "x").await.expect(200).body["result"], known, "this needs no room");
     server.model.set_script(Script::replies([
-        Reply::text("").with_tool("NPC_memorize", memorize()["arguments"].clone()),
+        Reply::text("").with_tool("NPC_memorize", memorize_that("y")["arguments"].clone()),
         Reply::text("My head is full."),
     ]));
     let turn = world.bob("player_alice", "Remember this.").await.expect(200).body;

@@ -56,6 +56,7 @@ fn the_first_pattern_and_its_method_count() {
     ];
     let found: Vec<_> = asked.map(|(method, path)| patterns.find(method, path).map(|row| row.value)).into();
     assert_eq!(found, [Some(1), Some(2), Some(3), None, None, Some(4), Some(5)]);
+    assert_eq!(patterns.methods("/models/new"), ["GET", "POST"]);
     let named: BTreeMap<_, _> = values("/c/{c}/lore/{x}", "/c/saltmarsh/lore/reef").collect();
     assert_eq!(named, [("c", "saltmarsh"), ("x", "reef")].into());
 }

@@ -1,5 +1,7 @@
-//! Memory by relevance: the ranking, and how well it finds what answers a question. `recall/selection.rs` is about filling a budget.
+//! Memory by relevance: the ranking, and how well it finds what answers a question. `recall/selection.rs` is about filling a budget,
+//! `recall/search.rs` about searching over REST and in the editor.
 
+mod search;
 mod selection;
 
 use base::fold;

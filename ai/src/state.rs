@@ -64,11 +64,11 @@ impl Ai {
     /// database.
     #[must_use]
     pub fn new(edge: Arc<Edge>, settings: AiSettings, instance: i64) -> Arc<Self> {
-        let cached = settings.prompt_cache_bytes_max / 4;
+        let cached = settings.prompt_cache_bytes_max / 6;
         let state = Arc::new(Self {
             frontends: Arc::new(Frontends::new(edge.clone(), settings.frontends, instance)),
             edge,
-            prompts: Prompts::new(cached * 3),
+            prompts: Prompts::new(cached * 5),
             session_prompts: SessionPrompts::new(cached),
             running: Running::new(instance),
             planner: Planner::new(settings.planner.plan_kept),

@@ -190,6 +190,8 @@ fn v1(to: &mut impl Routes) {
         turns::rules::http::resolve,
         prompt::http::npc,
         prompt::http::owner,
+        // Before memories by their ids.
+        prompt::search::search_memories,
         turns::gm::http::preview,
         turns::http::list,
         turns::http::get,

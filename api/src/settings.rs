@@ -131,8 +131,8 @@ pub const ALL: &[Group] = &[
             ),
             set(
                 "TAVERNKEEP_PROMPT_CACHE_MIB",
-                "64",
-                "most memory for the prompts that are kept to be used again, in MiB",
+                "96",
+                "most memory for the prompts, and what they are made of, that are kept to be used again, in MiB",
             ),
             set(
                 "TAVERNKEEP_REACTION_LEASE_SECONDS",

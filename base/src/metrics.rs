@@ -275,6 +275,14 @@ pub static COMMANDS: LazyLock<IntCounterVec> = LazyLock::new(|| {
 /// Look-ups in the prompt cache.
 pub static PROMPT_CACHE: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("prompt_cache_total", "Base prompts by hit or miss", &["result"]));
+/// Look-ups of the memories that are chosen from.
+pub static CORPORA: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "recall_corpora_total",
+        "Memories to choose from by how they were had: cached, renewed or read",
+        &["result"],
+    )
+});
 /// Rebuilt prompt segments.
 pub static SEGMENTS_BUILT: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("prompt_segments_built_total", "Prompt segments built by section", &["section"]));
@@ -351,6 +359,7 @@ const LABELLED: &[&LazyLock<IntCounterVec>] = &[
     &PLANNER_CACHE,
     &COMMANDS,
     &PROMPT_CACHE,
+    &CORPORA,
     &SEGMENTS_BUILT,
     &PROMPTS_OVER_CONTEXT,
     &SIGN_INS,

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::fold::{fold, is_dense};
+use crate::fold::{fold, is_dense, is_part_of_word};
 
 /// The largest sizes of a stored form and of the pairs in it, in bytes. PostgreSQL refuses to index more than a megabyte of words.
 const FOLDED_BYTES_MAX: usize = 400_000;
@@ -27,6 +27,26 @@ pub fn stored(text: &str) -> Option<String> {
         stored.push_str(&pairs);
     }
     Some(stored)
+}
+
+/// The words of a text, folded, each once. Scripts without spaces give their pairs of letters, and letters that stand alone. A single letter
+/// of another script is none, unless there is nothing else.
+#[must_use]
+pub fn words(text: &str) -> Vec<String> {
+    let folded = fold(text);
+    let has_second = |run: &str| run.chars().nth(1).is_some();
+    let spaced = folded.split(|c: char| !is_part_of_word(c) || is_dense(c)).filter(|run| !run.is_empty());
+    let is_word = |run: &&str| has_second(run) || run.starts_with(char::is_numeric);
+    let (mut words, letters): (Vec<&str>, Vec<&str>) = spaced.partition(is_word);
+    for run in folded.split(|c| !is_dense(c)).filter(|run| !run.is_empty()) {
+        words.extend(pairs_of(run));
+        words.extend(singles(run).filter(|_| !has_second(run)));
+    }
+    if words.is_empty() {
+        words = letters;
+    }
+    let mut seen = HashSet::new();
+    words.into_iter().filter(|word| seen.insert(*word)).map(str::to_owned).collect()
 }
 
 /// The different pairs and single letters of scripts without spaces in a folded text, with spaces between them.
@@ -157,6 +177,20 @@ mod tests {
         assert_eq!(stored("Zoë’s Haus"), Some("zoë's haus".to_owned()));
         assert_eq!(stored("北の塔。A塔"), Some("北の塔。a塔\n北 の 塔 北の の塔".to_owned()));
         assert_eq!(stored("용사가 왔다"), Some("용사가 왔다\n용 사 가 용사 사가 왔 다 왔다".to_owned()));
+    }
+
+    #[test]
+    fn words_are_looked_for_one_by_one() {
+        assert_eq!(
+            super::words("Zoë's cider, a CIDER. 灰色の馬 and 塔"),
+            ["zoë", "cider", "and", "灰色", "色の", "の馬", "塔"]
+        );
+        assert_eq!(super::words("a ?"), ["a"]);
+        assert_eq!(
+            super::words("room 7 \u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}"),
+            ["room", "7", "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}"]
+        );
+        assert_eq!(super::words(" 🐴 - "), [""; 0]);
     }
 
     #[test]

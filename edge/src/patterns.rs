@@ -31,11 +31,17 @@ impl<T> Patterns<T> {
         rows.iter().find(|row| row.method == method && fits(&row.pattern, path))
     }
 
-    /// The methods of a path, in the order of their rows. None if no row fits.
+    /// The methods of a path, each once, in the order of their rows. None if no row fits.
     #[must_use]
     pub fn methods(&self, path: &str) -> Vec<&'static str> {
         let rows = self.0.get(&parts(path).count()).into_iter().flatten();
-        rows.filter(|row| fits(&row.pattern, path)).map(|row| row.method).collect()
+        let mut methods = Vec::new();
+        for row in rows.filter(|row| fits(&row.pattern, path)) {
+            if !methods.contains(&row.method) {
+                methods.push(row.method);
+            }
+        }
+        methods
     }
 }
 

@@ -34,6 +34,20 @@ pub enum Source {
     Import,
 }
 
+impl Source {
+    /// The source with this name; `Editor` for an unknown one.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        match name {
+            "personal" => Self::Personal,
+            "private" => Self::Private,
+            "broadcast" => Self::Broadcast,
+            "import" => Self::Import,
+            _ => Self::Editor,
+        }
+    }
+}
+
 /// A memory as it is stored. The API names its holder and player instead of their ids (`memory::View`).
 #[derive(Clone, Debug, PartialEq, DeriveEntityModel, Serialize, Deserialize, ToSchema)]
 #[schema(as = MemoryRow)]

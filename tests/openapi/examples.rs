@@ -23,6 +23,8 @@ pub struct Operation {
     pub path: String,
     /// Names of the path with their examples.
     names: BTreeMap<String, Value>,
+    /// The query's parameters that are required, with their examples.
+    query: String,
     /// Media type and example of the body.
     pub body: Option<(String, Value)>,
 }
@@ -32,7 +34,12 @@ pub fn operations(document: &Value) -> Vec<Operation> {
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let parameters = operation["parameters"].as_array().into_iter().flatten();
-            let in_path = parameters.filter(|parameter| parameter["in"] == "path");
+            let (in_path, others): (Vec<&Value>, Vec<&Value>) =
+                parameters.partition(|parameter| parameter["in"] == "path");
+            let mut query = url::form_urlencoded::Serializer::new(String::new());
+            for asked in others.iter().filter(|parameter| parameter["in"] == "query" && parameter["required"] == true) {
+                query.append_pair(asked["name"].as_str().unwrap(), asked["example"].as_str().unwrap());
+            }
             let name = |of: &Value| (of["name"].as_str().unwrap().to_owned(), of["example"].clone());
             let content = operation["requestBody"]["content"].as_object().into_iter().flatten();
             let mut body = content.map(|(kind, of)| (kind.clone(), of["example"].clone()));
@@ -40,7 +47,8 @@ pub fn operations(document: &Value) -> Vec<Operation> {
                 id: operation["operationId"].as_str().unwrap().to_owned(),
                 method: method.to_uppercase().parse().unwrap(),
                 path: path.clone(),
-                names: in_path.map(name).collect(),
+                names: in_path.into_iter().map(name).collect(),
+                query: query.finish(),
                 body: body.rfind(|(kind, _)| kind.contains("json")),
             });
         }
@@ -178,11 +186,12 @@ async fn seq(tenant: &Client<'_>, operation: &Operation) -> Value {
 }
 
 pub fn filled(operation: &Operation, made: &BTreeMap<String, Value>) -> String {
-    operation.names.iter().fold(operation.path.clone(), |path, (name, example)| {
+    let path = operation.names.iter().fold(operation.path.clone(), |path, (name, example)| {
         let value = made.get(name).unwrap_or(example);
         let value = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
         path.replace(&format!("{{{name}}}"), &value)
-    })
+    });
+    if operation.query.is_empty() { path } else { format!("{path}?{}", operation.query) }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -120,6 +120,9 @@ impl Rows {
             });
             kind = part;
         }
+        if pattern.ends_with("/memories/search") {
+            path.push_str("?q=canary");
+        }
         path
     }
 

@@ -114,7 +114,7 @@ async fn from_a_lorebook_to_an_undone_turn() {
     server.model.set_script(Script::replies([Reply::tool("NPC_memorize", memory), Reply::text("Whale oil.")]));
     browser.click("button[formaction$='/turn']").await;
     browser.sees("#narrative", "Whale oil.").await;
-    browser.sees("#calls", "the memory").await;
+    browser.sees("#calls", "open the memory").await;
     let turn = browser.url().await;
     // The memory is read.
     browser.click("#calls a").await;

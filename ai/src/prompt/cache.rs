@@ -1,5 +1,5 @@
 //! A bounded cache that is fair between tenants. When it is full, the tenant that uses the most memory loses its least recently
-//! used entry. Used for base prompts and scopes of lore. It does not check whether entries are current: they carry their version
+//! used entry. Used for base prompts, scopes of lore and memories. It does not check whether entries are current: they carry their version
 //! heads.
 
 use std::{
@@ -10,6 +10,7 @@ use std::{
 
 use lru::LruCache;
 use uuid::Uuid;
+use world::memory::recall::Corpus;
 
 use super::{
     base_prompt::BasePrompt,
@@ -32,14 +33,22 @@ struct State<K, V> {
 /// Values by tenant and key.
 pub struct FairCache<K, V> {
     bytes_max: usize,
+    /// Larger values are not kept.
+    value_bytes_max: usize,
     state: Mutex<State<K, V>>,
 }
 
 impl<K: Hash + Eq + Clone, V: Weigh> FairCache<K, V> {
-    /// Creates an empty cache.
+    /// Creates an empty cache. A value may take a quarter of it.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, state: Mutex::new(State { tenants: HashMap::new(), bytes: 0 }) }
+        Self { value_bytes_max: bytes_max / 4, ..Self::of_large(bytes_max) }
+    }
+
+    /// Creates an empty cache. A value may take all of it.
+    #[must_use]
+    pub fn of_large(bytes_max: usize) -> Self {
+        Self { bytes_max, value_bytes_max: bytes_max, state: Mutex::new(State { tenants: HashMap::new(), bytes: 0 }) }
     }
 
     fn state(&self) -> MutexGuard<'_, State<K, V>> {
@@ -54,7 +63,7 @@ impl<K: Hash + Eq + Clone, V: Weigh> FairCache<K, V> {
     /// Stores a value and evicts others if necessary.
     pub fn put(&self, tenant: Uuid, key: K, value: Arc<V>) {
         let bytes = value.bytes();
-        if bytes > self.bytes_max / 4 {
+        if bytes > self.value_bytes_max {
             return;
         }
         let mut state = self.state();
@@ -130,20 +139,44 @@ impl Weigh for StampedLore {
     }
 }
 
+/// Whose memories a corpus holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CorpusKey {
+    pub campaign: Uuid,
+    pub holder: Uuid,
+    /// Those about this player, or about all.
+    pub player: Option<Uuid>,
+}
+
+/// Memories, with the version at which they were read.
+pub struct StampedCorpus {
+    pub version: i64,
+    pub corpus: Corpus,
+}
+
+impl Weigh for StampedCorpus {
+    fn bytes(&self) -> usize {
+        self.corpus.bytes()
+    }
+}
+
 /// All caches for prompts.
 pub struct Prompts {
     pub base: FairCache<PromptKey, BasePrompt>,
     pub lore: FairCache<LoreKey, StampedLore>,
+    pub corpora: FairCache<CorpusKey, StampedCorpus>,
     aliases: moka::sync::Cache<Alias, PromptKey>,
 }
 
 impl Prompts {
-    /// Creates caches of `bytes_max` bytes, half for prompts and half for lore.
+    /// Creates caches of `bytes_max` bytes: three tenths each for prompts and for lore, four for memories.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
+        let tenth = bytes_max / 10;
         Self {
-            base: FairCache::new(bytes_max / 2),
-            lore: FairCache::new(bytes_max / 2),
+            base: FairCache::new(tenth * 3),
+            lore: FairCache::new(tenth * 3),
+            corpora: FairCache::of_large(tenth * 4),
             aliases: moka::sync::Cache::builder().max_capacity(50_000).support_invalidation_closures().build(),
         }
     }
@@ -163,6 +196,7 @@ impl Prompts {
     pub fn forget(&self, tenant: Uuid) {
         self.base.forget(tenant, |_, _| true);
         self.lore.forget(tenant, |_, _| true);
+        self.corpora.forget(tenant, |_, _| true);
         // The cache was built for this, so it cannot fail.
         let _ = self.aliases.invalidate_entries_if(move |alias, _| alias.tenant == tenant);
     }
@@ -170,6 +204,6 @@ impl Prompts {
     /// The number of bytes in the caches.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.base.bytes() + self.lore.bytes()
+        self.base.bytes() + self.lore.bytes() + self.corpora.bytes()
     }
 }

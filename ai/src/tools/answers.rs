@@ -20,7 +20,7 @@ use world::{
 /// A memory.
 #[derive(ToSchema)]
 pub struct MemoryMade {
-    /// The id of the new memory, or of the one that says the same about the player already.
+    /// The id of the new memory, or of an existing one with the same words.
     memory_id: Uuid,
 }
 

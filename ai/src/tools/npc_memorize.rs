@@ -8,7 +8,6 @@ use super::{
     spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::error::Result;
-use edge::limits::check_rows;
 use world::{memory::service::remember, npcs::MEMORY_TOOL};
 
 pub(super) struct NpcMemorize;
@@ -23,7 +22,6 @@ impl ToolSpec for NpcMemorize {
 
     async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
         let new = arguments.checked(cx, "npc", "personal").await?;
-        check_rows(cx.tx().await?, cx.rows_max, "memory").await?;
-        Ok(json!({ "memory_id": remember(cx.tx().await?, &new).await? }))
+        Ok(json!({ "memory_id": remember(cx.tx().await?, cx.rows_max, &new).await? }))
     }
 }

@@ -218,6 +218,7 @@ pub const TABLE: &[Access] = &[
     on("POST",   "/v1/campaigns/{c}/lore/bulk/{x}/undo", Campaign, Write, Never),
 
     on("GET",    "/v1/campaigns/{c}/memories", Campaign, Read, Own),
+    on("GET",    "/v1/campaigns/{c}/memories/search", Campaign, Read, Own),
     on("GET",    "/v1/campaigns/{c}/memories/{x}", Campaign, Read, Own),
     on("PATCH",  "/v1/campaigns/{c}/memories/{x}", Campaign, Write, Never),
     on("DELETE", "/v1/campaigns/{c}/memories/{x}", Campaign, Write, Never),

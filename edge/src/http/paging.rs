@@ -67,7 +67,7 @@ pub struct Sort {
 /// The columns that a list can be ordered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortKey {
-    /// By id, a UUIDv7, or by the number that the database gave the row.
+    /// The order of writing: that of the ids, which are UUIDv7, or that of numbers which the database gave.
     Created,
     Updated,
     Name,

@@ -17,7 +17,7 @@ CREATE TABLE memory (
     text text NOT NULL,
     -- When it happened in the world, as `game_time` of its campaign was then.
     game_time text,
-    -- Whether it stands in every prompt of its holder about this player, as far as they have room.
+    -- Whether it matters more than others.
     pinned boolean NOT NULL DEFAULT false,
     source text NOT NULL,
     broadcast_id uuid,
@@ -40,7 +40,9 @@ CALL make_tenant_table('memory', 'world');
 CREATE INDEX memory_about ON memory (tenant_id, holder_id, subject_id, seq);
 CREATE INDEX memory_broadcast ON memory (tenant_id, broadcast_id, seq) WHERE broadcast_id IS NOT NULL;
 CREATE INDEX memory_broadcasts ON memory (tenant_id, campaign_id, seq) WHERE broadcast_id IS NOT NULL;
+CREATE INDEX memory_holder ON memory (tenant_id, holder_id, seq);
 CREATE INDEX memory_list ON memory (tenant_id, campaign_id, seq);
+CREATE INDEX memory_pinned ON memory (tenant_id, holder_id, seq) WHERE pinned;
 CREATE INDEX memory_search ON memory USING gin (search);
 CREATE INDEX memory_subject ON memory (tenant_id, subject_id, seq);
 CREATE INDEX memory_updated ON memory (tenant_id, campaign_id, updated_at, id);
@@ -55,6 +57,18 @@ SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
     UNION ALL
     (SELECT t.id FROM memory t WHERE t.tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid AND t.campaign_id = campaign
        AND words = '' AND (texts <> '{}' OR lacked <> '{}') AND contains_texts(coalesce(t.folded_text, t.text), texts, lacked) LIMIT rows_max)
+$$;
+
+-- Memories of a campaign, about one character or about all, that have at least one of some words: those with rare words first, then the newest.
+-- Of a word that very many have, only some are looked at, which need not be the newest.
+CREATE FUNCTION memories_with_any(campaign uuid, subject uuid, words text[], rows_max int) RETURNS SETOF uuid LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+    SELECT found.id FROM unnest(words) AS word CROSS JOIN LATERAL (
+        SELECT part.id, part.seq, count(*) OVER () AS hits FROM (
+            SELECT t.id, t.seq FROM memory t WHERE t.tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid
+              AND t.campaign_id = campaign AND (subject IS NULL OR t.subject_id = subject) AND t.search @@ search_query(word)
+            LIMIT greatest(500, rows_max / cardinality(words))) part) found
+    GROUP BY found.id, found.seq ORDER BY sum(1.0 / found.hits) DESC, found.seq DESC LIMIT rows_max
 $$;
 
 CREATE TRIGGER c_heads AFTER INSERT OR DELETE OR UPDATE ON memory FOR EACH ROW

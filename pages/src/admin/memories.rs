@@ -21,6 +21,7 @@ use super::{
     world_form::{CHANGED_SINCE, FormPage, form_id, once},
 };
 use crate::render_blocks;
+use ai::prompt::search::{FoundMemory, Where, find};
 use base::error::{Code, Error, Result};
 use db::tenancy::{self, TenantTx};
 use edge::{
@@ -31,9 +32,10 @@ use edge::{
 use world::{
     actors as people,
     memory::{
-        GAME_TIME_CHARS_MAX, MemoryView,
+        MemoryView,
         change::{MoveInput, change, move_in},
         list::{MemoryFilter, page_of},
+        recall::Memory,
         service,
         subject::Subject,
     },
@@ -57,9 +59,8 @@ const HOLDER: Field =
 const PLAYER: Field = Field::new("/player_id", "About whom", Kind::Line).needed().hint("The slug of a character.");
 const GAME_TIME: Field = Field::new("/game_time", "When it happened in the world", Kind::Line)
     .hint("As you would say it, such as: second day of the autumn fair. At most 120 characters.");
-const PINNED: Field = Field::new("/pinned", "Pinned", Kind::Tick).hint(
-    "Always in the prompts of who remembers it about this character, as far as there is room for pinned memories.",
-);
+const PINNED: Field =
+    Field::new("/pinned", "Pinned", Kind::Tick).hint("It matters more than others. Prompts do not use this yet.");
 const NEW: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER, TEXT, GAME_TIME, PINNED] }];
 const WORDS: &[Group] = &[Group { title: "", is_folded: false, fields: &[TEXT, GAME_TIME, PINNED] }];
 const PLACE: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER] }];
@@ -90,6 +91,8 @@ pub(super) struct Row {
     pub(super) broadcast_path: Option<String>,
     pub(super) game_time: Option<String>,
     pub(super) is_pinned: bool,
+    /// What it has in common with a text that was searched for.
+    pub(super) shared: String,
     pub(super) changed: String,
 }
 
@@ -131,6 +134,7 @@ fn row(at: &InCampaign, memory: &MemoryView, names: &Names) -> Row {
         broadcast_path: memory.broadcast_id.map(|_| at.url("memories/broadcasts")),
         game_time: memory.game_time.clone(),
         is_pinned: memory.pinned,
+        shared: String::new(),
         changed: moment(memory.updated_at),
     }
 }
@@ -147,6 +151,8 @@ struct ListPage {
     sort: String,
     rows: Vec<Row>,
     is_filtered: bool,
+    /// Whether the rows are the best matches of a text among the memories of a holder.
+    is_ranked: bool,
     ways: Ways,
 }
 render_blocks!(ListPage: as_main, "rows" => as_rows);
@@ -157,11 +163,19 @@ render_blocks!(ListPage: as_main, "rows" => as_rows);
 /// `bad_request` for invalid parameters.
 pub async fn list(at: InCampaign) -> Result<HttpResponse> {
     let page = Page::<MemoryFilter>::parse(&as_asked(&at, "-created_at", &[("limit", "100")]))?;
-    let tx = at.read().await?;
-    let found = page_of(&tx, &at.caller, at.campaign.id.0, None, &page).await?;
-    let names = names_in(&tx, &found.items.iter().collect::<Vec<_>>()).await?;
+    let tx = TenantTx::read_at_one_moment(&at.app.pool, at.caller.tenant_id()).await?;
     let asked = at.request.query_string();
-    let [q, holder, player, source] = ["q", "holder_id", "player_id", "source"].map(|name| given(asked, name));
+    let [q, holder, player, source, sort] =
+        ["q", "holder_id", "player_id", "source", "sort"].map(|name| given(asked, name));
+    let is_narrowed = ["broadcast_id", "turn_id"].iter().any(|name| !given(asked, name).is_empty());
+    let is_ranked = !q.trim().is_empty() && !holder.is_empty() && sort.is_empty() && !is_narrowed;
+    let (rows, next) = if is_ranked {
+        (ranked(&at, &tx, &q, (&holder, &player), &source).await?, None)
+    } else {
+        let found = page_of(&tx, &at.caller, at.campaign.id.0, None, &page).await?;
+        let names = names_in(&tx, &found.items.iter().collect::<Vec<_>>()).await?;
+        (found.items.iter().map(|memory| row(&at, memory, &names)).collect(), found.next_cursor)
+    };
     at.show(&ListPage {
         frame: at.frame("Memories", Tab::Memories),
         path: at.url("memories"),
@@ -170,10 +184,40 @@ pub async fn list(at: InCampaign) -> Result<HttpResponse> {
         holder,
         player,
         source,
-        sort: given(asked, "sort"),
-        rows: found.items.iter().map(|memory| row(&at, memory, &names)).collect(),
-        ways: Ways::of(&at, found.next_cursor.as_deref()),
+        sort,
+        rows,
+        is_ranked,
+        ways: Ways::of(&at, next.as_deref()),
     })
+}
+
+/// The most memories of [`ranked`].
+const RANKED_MAX: usize = 50;
+
+/// The memories of a holder that have to do with a text, the best first. None if a name is unknown.
+async fn ranked(
+    at: &InCampaign,
+    tx: &TenantTx,
+    text: &str,
+    (holder, player): (&str, &str),
+    source: &str,
+) -> Result<Vec<Row>> {
+    let campaign = at.campaign.id.0;
+    let Some((_, holder)) = service::holder(tx, campaign, holder).await? else { return Ok(Vec::new()) };
+    let player = match player {
+        "" => None,
+        name => match player::find(tx, campaign, name).await? {
+            Some(id) => Some(id),
+            None => return Ok(Vec::new()),
+        },
+    };
+    let place = Where { campaign, holder: Some(holder), player };
+    let wanted = (!source.is_empty()).then(|| Source::named(source));
+    let is_wanted = move |memory: &Memory| wanted.is_none_or(|wanted| memory.source == wanted);
+    let found = find(&at.app.prompts, tx, place, text, RANKED_MAX, is_wanted).await?;
+    let names = names_in(tx, &found.iter().map(|found| &found.memory).collect::<Vec<_>>()).await?;
+    let row = |found: &FoundMemory| Row { shared: found.words.join(", "), ..row(at, &found.memory, &names) };
+    Ok(found.iter().map(row).collect())
 }
 
 /// GET of everyone who can have memories or be remembered.
@@ -217,8 +261,7 @@ fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) ->
 pub async fn new(at: InCampaign) -> Result<HttpResponse> {
     let query = at.request.query_string();
     let mut texts = Texts::from(["holder_id", "player_id"].map(|name| (name.to_owned(), given(query, name))));
-    let now: String = at.campaign.game_time.iter().flat_map(|time| time.chars()).take(GAME_TIME_CHARS_MAX).collect();
-    texts.insert(GAME_TIME.name(), now);
+    texts.insert(GAME_TIME.name(), service::game_time_now(at.campaign.game_time.as_deref().unwrap_or_default()));
     at.show(&new_page(&at, Uuid::now_v7().to_string(), &texts, &Errors::default()))
 }
 
@@ -239,6 +282,7 @@ pub async fn create(at: InCampaign) -> Result<HttpResponse> {
 async fn create_memory(at: &InCampaign, tx: &TenantTx) -> Result<Reply> {
     let campaign = at.campaign.id.0;
     let text = service::text(at.form.text("text"), "/text")?;
+    let game_time = service::game_time(Some(at.form.text("game_time")), "/game_time")?;
     let (kind, holder) = service::holder(tx, campaign, at.form.text("holder_id").trim()).await?.ok_or_else(|| {
         Error::invalid("/holder_id", "unknown_reference", "There is no such NPC or owner in this campaign.")
     })?;
@@ -250,7 +294,7 @@ async fn create_memory(at: &InCampaign, tx: &TenantTx) -> Result<Reply> {
         holder,
         player: Subject::chosen(player),
         text,
-        game_time: service::GameTime::At(service::game_time(Some(at.form.text("game_time")), "/game_time")?),
+        game_time: service::GameTime::At(game_time.as_deref()),
         is_pinned: !at.form.text("pinned").is_empty(),
         source: "editor",
         author: at.caller.author(),

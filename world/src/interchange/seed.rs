@@ -487,7 +487,7 @@ async fn new_memories(place: &Place<'_>, all: &[Remembered<'_>]) -> Result<u32> 
     sqlx::query(
         "INSERT INTO memory (tenant_id, campaign_id, id, holder_type, holder_id, subject_id, text, folded_text, source, author) \
          SELECT $1, $2, id, holder_type, holder_id, subject_id, text, folded_text, 'import', $3 \
-         FROM jsonb_populate_recordset(NULL::memory, $4)",
+         FROM jsonb_array_elements($4) WITH ORDINALITY AS list (item, n), jsonb_populate_record(NULL::memory, list.item) ORDER BY list.n",
     )
     .bind(tenant)
     .bind(campaign)

@@ -117,16 +117,17 @@ pub async fn page_of(
     }
     let query = page.q.as_deref().map(Query::of);
     let after = page.after_number()?;
-    // First the ids of the page, in the order of an index: those of memories that are the first of their broadcasts. Then the details.
+    // First the ids of the page, in the order of an index: those of memories that are the first of their broadcasts. Then the details. If
+    // the first memory of the cursor's broadcast is deleted, the next one comes after the cursor.
     let sql = format!(
-        "WITH matching AS NOT MATERIALIZED (SELECT m.broadcast_id, m.seq FROM memory m \
+        "WITH ids AS (SELECT m.broadcast_id AS id, m.seq FROM memory m \
              WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.broadcast_id IS NOT NULL \
                AND ($3::uuid IS NULL OR m.subject_id = $3) AND ($4::uuid IS NULL OR m.turn_id = $4) \
-               AND ($5::timestamptz IS NULL OR m.updated_at >= $5) \
-               AND ($6::text IS NULL OR m.id IN (SELECT search_memory($2, $6, $9, $10, 10000)))), \
-         ids AS (SELECT m.broadcast_id AS id, m.seq FROM matching m \
-             WHERE ($7::bigint IS NULL OR m.seq {sign} $7) \
-               AND NOT EXISTS (SELECT FROM matching e WHERE e.broadcast_id = m.broadcast_id AND e.seq < m.seq) \
+               AND ($7::bigint IS NULL OR m.seq {sign} $7 AND m.broadcast_id <> $11::uuid) \
+               AND NOT EXISTS (SELECT FROM memory e WHERE e.tenant_id = $1 AND e.broadcast_id = m.broadcast_id AND e.seq < m.seq) \
+               AND ($5::timestamptz IS NULL AND $6::text IS NULL OR EXISTS (SELECT FROM memory e \
+                   WHERE e.tenant_id = $1 AND e.broadcast_id = m.broadcast_id AND ($5 IS NULL OR e.updated_at >= $5) \
+                     AND ($6 IS NULL OR e.id IN (SELECT search_memory($2, $6, $9, $10, 10000))))) \
              ORDER BY m.seq {order} LIMIT $8) \
          SELECT i.id, i.seq, f.subject_id, c.slug AS player_slug, f.text, f.author, f.turn_id, f.created_at, \
                 t.entity_id AS owner_id, o.slug AS owner_slug, h.total, h.edited, h.audience \
@@ -155,6 +156,7 @@ pub async fn page_of(
         .bind(i64::try_from(page.limit + 1).unwrap_or(201))
         .bind(query.as_ref().map(|query| &query.contains))
         .bind(query.as_ref().map(|query| &query.lacks))
+        .bind(page.after.as_ref().map(|after| after.id))
         .fetch_all(&mut *tx.connection().await)
         .await?;
     Ok(page.finish(stored::each(&rows, view), page.has_more(&rows), key))

@@ -25,11 +25,11 @@ use db::tenancy::TenantTx;
 pub struct MemoryChange {
     #[schema(min_length = 1, max_length = 2000)]
     text: String,
-    /// When it happened in the world.
+    /// When it happened in the world, such as `second day of the fair`. A blank text is null.
     #[serde(default)]
     #[schema(max_length = 120)]
     game_time: Option<String>,
-    /// Whether it is in every prompt of its holder about this player, as far as there is room for pinned memories.
+    /// Whether it matters more than others. Prompts do not use this yet.
     #[serde(default)]
     pinned: bool,
     #[serde(default)]

@@ -37,11 +37,11 @@ pub struct MemoryInput {
     /// At most 2,000 characters.
     #[schema(min_length = 1, max_length = 2000)]
     text: String,
-    /// When it happened in the world. Without this member, the campaign's game time.
+    /// When it happened in the world, such as `second day of the fair`. A blank text is null. Without this member, the campaign's game time.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>, max_length = 120)]
     game_time: Option<Option<String>>,
-    /// Whether it is in every prompt of its holder about this player, as far as there is room for pinned memories.
+    /// Whether it matters more than others. Prompts do not use this yet.
     #[serde(default)]
     pinned: bool,
 }
@@ -80,10 +80,11 @@ async fn list(
 async fn create(app: &Edge, caller: &Caller, c: &str, holder: HolderPath, body: Body<MemoryInput>) -> Result<Reply> {
     let MemoryInput { player_id, text, game_time, pinned } = &body.value;
     let text = service::text(text, "/text")?;
-    let game_time = match game_time {
-        None => GameTime::Now,
-        Some(time) => GameTime::At(service::game_time(time.as_deref(), "/game_time")?),
+    let given = match game_time {
+        Some(time) => Some(service::game_time(time.as_deref(), "/game_time")?),
+        None => None,
     };
+    let game_time = given.as_ref().map_or(GameTime::Now, |time| GameTime::At(time.as_deref()));
     edge::http::write(app, caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
         let holder_id = holder_id(tx, campaign, &holder).await?;

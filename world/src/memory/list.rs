@@ -67,6 +67,7 @@ pub async fn page_of(
         (format!("{column} {order}, m.id {order}"), format!("({column}, m.id) {sign} ($10::{cast}, $11)"))
     };
     let (order, is_after) = match page.sort.key {
+        // A parameter that is bound has to occur.
         SortKey::Created => {
             page.after_number()?;
             (format!("m.seq {order}"), format!("m.seq {sign} $10::bigint AND $11::uuid IS NOT NULL"))

@@ -44,9 +44,9 @@ pub struct MemoryView {
     pub player_id: Uuid,
     pub player_slug: Option<String>,
     pub text: String,
-    /// When it happened in the world.
+    /// When it happened in the world, such as `second day of the fair`.
     pub game_time: Option<String>,
-    /// Whether it is in every prompt of its holder about this player, as far as there is room for pinned memories.
+    /// Whether it matters more than others. Prompts do not use this yet.
     pub pinned: bool,
     #[schema(inline)]
     pub source: Source,
@@ -80,13 +80,6 @@ impl MemoryView {
     /// `internal` if the row cannot be read.
     pub fn of(row: &PgRow) -> Result<Self> {
         let kind = if row.read::<String>("holder_type")? == "npc" { Holder::Npc } else { Holder::Owner };
-        let source = match row.read::<String>("source")?.as_str() {
-            "personal" => Source::Personal,
-            "private" => Source::Private,
-            "broadcast" => Source::Broadcast,
-            "import" => Source::Import,
-            _ => Source::Editor,
-        };
         Ok(Self {
             id: row.read("id")?,
             seq: row.read("seq")?,
@@ -97,7 +90,7 @@ impl MemoryView {
             text: row.read("text")?,
             game_time: row.read("game_time")?,
             pinned: row.read("pinned")?,
-            source,
+            source: Source::named(row.read("source")?),
             broadcast_id: row.read("broadcast_id")?,
             author: row.read("author")?,
             turn_id: row.read("turn_id")?,

@@ -5,20 +5,17 @@ use uuid::Uuid;
 
 use super::{GAME_TIME_CHARS_MAX, MemoryView, TEXT_CHARS_MAX, subject::Subject};
 use base::{
-    error::{Error, Result},
+    error::{Code, Error, Result},
     search,
-    stored::Columns,
+    stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
-use edge::http::etag::Expected;
+use edge::{http::etag::Expected, limits::check_rows};
 
 /// A memory with the slugs of its holder and player.
 pub const SELECT: &str = "SELECT m.*, c.slug AS player_slug, a.slug AS holder_slug FROM memory m \
     LEFT JOIN character c ON c.tenant_id = m.tenant_id AND c.id = m.subject_id \
     LEFT JOIN actor_slug a ON a.tenant_id = m.tenant_id AND a.actor_id = m.holder_id";
-
-/// The most memories of a pair that [`remember`] compares with. The newest.
-const COMPARED_MAX: i64 = 20_000;
 
 /// A memory to write.
 #[derive(Clone, Copy)]
@@ -31,7 +28,7 @@ pub struct NewMemory<'a> {
     pub text: &'a str,
     pub game_time: GameTime<'a>,
     pub is_pinned: bool,
-    /// `personal`, `private`, `editor` or `import`.
+    /// `personal`, `private` or `editor`.
     pub source: &'static str,
     pub author: Option<Uuid>,
     pub turn: Option<Uuid>,
@@ -61,21 +58,37 @@ pub fn text<'a>(text: &'a str, pointer: &str) -> Result<&'a str> {
     Ok(text)
 }
 
-/// Checks the time at which a memory happened, and removes the spaces around it. None if nothing is left.
+/// Checks the time at which a memory happened, and puts it on one line. None if nothing is left.
 ///
 /// # Errors
 /// `validation_failed` at `pointer` if it is too long.
-pub fn game_time<'a>(time: Option<&'a str>, pointer: &str) -> Result<Option<&'a str>> {
-    let time = time.map(str::trim).filter(|time| !time.is_empty());
-    if time.is_some_and(|time| time.chars().count() > GAME_TIME_CHARS_MAX) {
-        return Err(Error::invalid(pointer, "too_long", format!("must have at most {GAME_TIME_CHARS_MAX} characters")));
+pub fn game_time(time: Option<&str>, pointer: &str) -> Result<Option<String>> {
+    let time = time.map(single_spaced).filter(|time| !time.is_empty());
+    if time.as_ref().is_some_and(|time| time.chars().count() > GAME_TIME_CHARS_MAX) {
+        let message = format!("must have at most {GAME_TIME_CHARS_MAX} characters");
+        return Err(Error::invalid(pointer, "too_long", message));
     }
     Ok(time)
 }
 
-/// The campaign's game time, as new memories have it. `$1` is the tenant, `$3` the campaign.
-const TIME_NOW: &str =
-    "(SELECT nullif(btrim(left(c.game_time, 120)), '') FROM campaign c WHERE c.tenant_id = $1 AND c.id = $3)";
+fn single_spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A campaign's game time as new memories have it: on one line, as much of it as fits.
+#[must_use]
+pub fn game_time_now(of_campaign: &str) -> String {
+    let line: String = single_spaced(of_campaign).chars().take(GAME_TIME_CHARS_MAX).collect();
+    line.trim_end().to_owned()
+}
+
+/// The same in SQL. `$1` is the tenant, `$3` the campaign.
+fn time_now() -> String {
+    format!(
+        "(SELECT nullif(rtrim(left(btrim(regexp_replace(c.game_time, '\\s+', ' ', 'g')), {GAME_TIME_CHARS_MAX})), '') \
+          FROM campaign c WHERE c.tenant_id = $1 AND c.id = $3)"
+    )
+}
 
 /// The statement that writes a memory, as [`run`] binds it, if `condition` is true.
 fn insertion(condition: &str) -> String {
@@ -83,8 +96,9 @@ fn insertion(condition: &str) -> String {
         "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, folded_text, source, author, \
                              turn_id, pinned, game_time) \
          SELECT $1::uuid, $2::uuid, $3::uuid, $4::text, $5::uuid, $6::uuid, $7::text, $8::text, $9::text, $10::uuid, $11::uuid, \
-                $12::bool, CASE WHEN $13::bool THEN {TIME_NOW} ELSE $14::text END \
-         WHERE {condition} RETURNING id"
+                $12::bool, CASE WHEN $13::bool THEN {} ELSE $14::text END \
+         WHERE {condition} RETURNING id",
+        time_now()
     )
 }
 
@@ -93,28 +107,35 @@ fn insertion(condition: &str) -> String {
 /// # Errors
 /// Those of the database.
 pub async fn insert(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
-    run(tx, insertion("true"), new).await
+    run(tx, insertion("true"), new).await?.ok_or_else(|| Error::internal("a memory was not written"))
 }
 
-/// Writes one memory, unless its holder remembers the same about the player, word for word. Then that memory's id is returned.
-/// Takes one statement.
+/// What the holder of a memory remembers about the player in the same words, as a subquery. Bound as [`run`] does. It looks at the newest
+/// 20,000.
+const KNOWN: &str = "known AS (SELECT n.id FROM ( \
+    SELECT m.id, m.text, m.folded_text FROM memory m WHERE m.tenant_id = $1 AND m.holder_id = $5 AND m.subject_id = $6 \
+    ORDER BY m.seq DESC LIMIT 20000) n \
+    WHERE coalesce(n.folded_text, lower(n.text COLLATE \"C\")) = coalesce($8, lower($7 COLLATE \"C\")) LIMIT 1)";
+
+/// Writes one memory if the tenant may have another row, unless its holder remembers the same about the player, word for word. Then
+/// that memory's id is returned. Takes one statement, and one for the limit.
 ///
 /// # Errors
-/// Those of the database.
-pub async fn remember(tx: &TenantTx, new: &NewMemory<'_>) -> Result<Uuid> {
-    let sql = format!(
-        "WITH known AS (SELECT n.id FROM ( \
-             SELECT m.id, m.text, m.folded_text FROM memory m WHERE m.tenant_id = $1 AND m.holder_id = $5 AND m.subject_id = $6 \
-             ORDER BY m.seq DESC LIMIT {COMPARED_MAX}) n \
-             WHERE coalesce(n.folded_text, lower(n.text COLLATE \"C\")) = coalesce($8, lower($7 COLLATE \"C\")) LIMIT 1), \
-         made AS ({}) SELECT id FROM known UNION ALL SELECT id FROM made",
-        insertion("NOT EXISTS (SELECT FROM known)")
-    );
-    run(tx, sql, new).await
+/// `quota_exceeded`.
+pub async fn remember(tx: &TenantTx, rows_max: u64, new: &NewMemory<'_>) -> Result<Uuid> {
+    let full = match check_rows(tx, rows_max, "memory").await {
+        Ok(()) => None,
+        Err(error) if error.code == Code::QuotaExceeded => Some(error),
+        Err(error) => return Err(error),
+    };
+    let insertion = insertion(&format!("{} AND NOT EXISTS (SELECT FROM known)", full.is_none()));
+    let sql = format!("WITH {KNOWN}, made AS ({insertion}) SELECT id FROM known UNION ALL SELECT id FROM made");
+    let id = run(tx, sql, new).await?;
+    id.ok_or_else(|| full.unwrap_or_else(|| Error::internal("a memory was not written")))
 }
 
-/// Runs [`insertion`], or a statement around it.
-async fn run(tx: &TenantTx, sql: String, new: &NewMemory<'_>) -> Result<Uuid> {
+/// Runs [`insertion`], or a statement around it. Returns the memory's id.
+async fn run(tx: &TenantTx, sql: String, new: &NewMemory<'_>) -> Result<Option<Uuid>> {
     let (is_now, game_time) = match new.game_time {
         GameTime::Now => (true, None),
         GameTime::At(time) => (false, time),
@@ -134,13 +155,13 @@ async fn run(tx: &TenantTx, sql: String, new: &NewMemory<'_>) -> Result<Uuid> {
         .bind(new.is_pinned)
         .bind(is_now)
         .bind(game_time)
-        .fetch_one(&mut *tx.connection().await)
+        .fetch_optional(&mut *tx.connection().await)
         .await?;
-    row.read("id")
+    row.map(|row| row.read("id")).transpose()
 }
 
-/// Writes one memory for each NPC that depends on the owner now. Takes one statement, so either all are written or
-/// none.
+/// Writes one memory for each NPC that depends on the owner now, at the campaign's present game time and not pinned. Of `new`, the campaign, the
+/// player, the text, the author and the turn count. Takes one statement, so either all are written or none.
 ///
 /// # Errors
 /// Those of the database.
@@ -149,8 +170,9 @@ pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Resul
     let sql = format!(
         "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, folded_text, source, author, \
                              turn_id, broadcast_id, game_time) \
-         SELECT $1, uuid7(), $3, 'npc', o.npc_id, $4, $5, $6, 'broadcast', $7, $8, $9, {TIME_NOW} \
-         FROM npc_owner o WHERE o.tenant_id = $1 AND o.owner_id = $2 ORDER BY o.npc_id RETURNING holder_id"
+         SELECT $1, uuid7(), $3, 'npc', o.npc_id, $4, $5, $6, 'broadcast', $7, $8, $9, {} \
+         FROM npc_owner o WHERE o.tenant_id = $1 AND o.owner_id = $2 ORDER BY o.npc_id RETURNING holder_id",
+        time_now()
     );
     let rows = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())
@@ -249,6 +271,21 @@ pub async fn find(tx: &TenantTx, campaign: Uuid, id: Uuid, player: Option<Uuid>)
         .fetch_optional(&mut *tx.connection().await)
         .await?;
     MemoryView::of(&row.ok_or_else(|| Error::not_found("memory"))?)
+}
+
+/// Memories by their ids, in no particular order. Those that are gone are left out. Takes one statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn of_ids(tx: &TenantTx, campaign: Uuid, ids: &[Uuid]) -> Result<Vec<MemoryView>> {
+    let sql = format!("{SELECT} WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.id = ANY ($3)");
+    let rows = sqlx::query(AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(campaign)
+        .bind(ids)
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    Ok(stored::each(&rows, MemoryView::of))
 }
 
 /// Those of the given memories that still exist. Takes one statement.

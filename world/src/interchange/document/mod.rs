@@ -45,7 +45,7 @@ pub struct HolderDocument {
     pub slug: String,
 }
 
-/// A memory in a document.
+/// A memory in a document. One that the campaign has already, of the same holder, player, source, text and time of writing, stays as it is.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]
 #[garde(allow_unvalidated)]
@@ -56,7 +56,7 @@ pub struct MemoryDocument {
     pub player: String,
     /// The text.
     pub text: String,
-    /// When it happened in the world.
+    /// When it happened in the world, such as `second day of the fair`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 120)]
     pub game_time: Option<String>,

@@ -166,7 +166,8 @@ pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
             let columns = "tenant_id, campaign_id, id, holder_type, holder_id, subject_type, subject_id, text, folded_text, game_time, \
                            pinned, source, author, broadcast_id, extensions, external_ref, created_at";
             let sql = format!(
-                "INSERT INTO memory ({columns}) SELECT {columns} FROM jsonb_populate_recordset(NULL::memory, $1)"
+                "INSERT INTO memory ({columns}) SELECT {columns} FROM jsonb_array_elements($1) WITH ORDINALITY AS list (item, n), \
+                     jsonb_populate_record(NULL::memory, list.item) ORDER BY list.n"
             );
             sqlx::query(sqlx::AssertSqlSafe(sql))
                 .bind(Value::Array(new))

@@ -19,3 +19,4 @@ pub use corpus::{Corpus, Memory};
 pub use query::{QUERY_CHARS_MAX, Query};
 pub use rank::{Ranking, Score};
 pub use select::{Decision, Reason, SETTLED_STEP, Section, Selection, settled};
+pub use stop_words::is_stop_word;

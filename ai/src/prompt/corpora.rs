@@ -1,0 +1,144 @@
+//! The memories that prompts and searches choose from: from the cache if nothing changed, else renewed by what did.
+
+use std::{collections::HashMap, sync::Arc};
+
+use entity::memory::Source;
+use sqlx::postgres::PgRow;
+use uuid::Uuid;
+
+use super::cache::{CorpusKey, Prompts, StampedCorpus};
+use base::{
+    error::Result,
+    metrics,
+    stored::{self, Columns},
+    threads,
+};
+use db::tenancy::TenantTx;
+use world::memory::recall::{Corpus, Memory};
+
+/// The most memories of a corpus: all that are pinned, then the newest.
+const ROWS_MAX: usize = 20_000;
+/// The most bytes of their texts.
+const TEXT_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// The bytes of text that take as long to read as a memory that is already known takes to be indexed again.
+const BYTES_OF_KNOWN: usize = 4;
+
+/// The present memories of a holder, about one player or about all. One statement if they are cached, two if some were deleted, else
+/// three. The transaction must not have written: a head rises once in a transaction, and what is rolled back must not be kept.
+///
+/// # Errors
+/// Database errors; `internal` if the server is stopping.
+pub async fn corpus_now(prompts: &Prompts, tx: &TenantTx, key: CorpusKey) -> Result<Arc<StampedCorpus>> {
+    // Before the memories, so that a change in between makes them look outdated.
+    let version = version(tx, &key).await?;
+    let held = prompts.corpora.get(tx.tenant(), &key);
+    if let Some(held) = held.as_ref().filter(|held| held.version == version) {
+        metrics::CORPORA.with_label_values(&["cached"]).inc();
+        return Ok(held.clone());
+    }
+    metrics::CORPORA.with_label_values(&[if held.is_some() { "renewed" } else { "read" }]).inc();
+    let listed = listed(tx, &key).await?;
+    let known: HashMap<Uuid, i64> =
+        held.iter().flat_map(|held| held.corpus.memories()).map(|memory| (memory.id, memory.version)).collect();
+    let changed: Vec<Uuid> =
+        listed.iter().filter(|(id, version)| known.get(id) != Some(version)).map(|(id, _)| *id).collect();
+    let changed = memories(tx, &changed, Some(&key)).await?;
+    let bytes = changed.iter().map(|memory| memory.text.len()).sum::<usize>() + listed.len() * BYTES_OF_KNOWN;
+    let corpus = threads::apart(bytes, move || match held {
+        None => Corpus::of(changed),
+        Some(held) => {
+            let stays: HashMap<Uuid, i64> = listed.into_iter().collect();
+            held.corpus.renewed(|memory| stays.get(&memory.id) == Some(&memory.version), changed)
+        }
+    });
+    let stamped = Arc::new(StampedCorpus { version, corpus: corpus.await? });
+    prompts.corpora.put(tx.tenant(), key, stamped.clone());
+    Ok(stamped)
+}
+
+/// The version of the head of what a holder remembers about a player, or the sum of those about all. Heads only rise, and so does their sum.
+async fn version(tx: &TenantTx, key: &CorpusKey) -> Result<i64> {
+    let of_holder = format!("memory:{}:", key.holder);
+    let (from, to) = match key.player {
+        Some(player) => (format!("{of_holder}{player}"), format!("{of_holder}{player}")),
+        // No id is larger.
+        None => (of_holder.clone(), format!("{of_holder}~")),
+    };
+    let row = sqlx::query(
+        "SELECT coalesce(sum(version), 0)::bigint AS version FROM version_head \
+         WHERE tenant_id = $1 AND campaign_id = $2 AND key >= $3 AND key <= $4",
+    )
+    .bind(tx.tenant())
+    .bind(key.campaign)
+    .bind(from)
+    .bind(to)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    row.read("version")
+}
+
+/// The ids and versions of the memories that a corpus holds.
+async fn listed(tx: &TenantTx, key: &CorpusKey) -> Result<Vec<(Uuid, i64)>> {
+    let about = if key.player.is_some() { "AND m.subject_id = $3" } else { "AND $3::uuid IS NULL" };
+    let newest = |condition: &str| {
+        format!(
+            "(SELECT m.id, m.version, m.seq, m.pinned, octet_length(m.text) + coalesce(octet_length(m.game_time), 0) AS bytes \
+              FROM memory m WHERE m.tenant_id = $1 AND m.holder_id = $2 {about} AND {condition} ORDER BY m.seq DESC LIMIT $4)"
+        )
+    };
+    let sql = format!(
+        "SELECT id, version, bytes FROM ({} UNION ALL {}) m ORDER BY m.pinned DESC, m.seq DESC LIMIT $4",
+        newest("m.pinned"),
+        newest("NOT m.pinned")
+    );
+    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(tx.tenant())
+        .bind(key.holder)
+        .bind(key.player)
+        .bind(i64::try_from(ROWS_MAX).unwrap_or(i64::MAX))
+        .fetch_all(&mut *tx.connection().await)
+        .await?;
+    let (mut listed, mut used) = (Vec::with_capacity(rows.len()), 0);
+    for row in &rows {
+        used += usize::try_from(row.read::<i32>("bytes")?).unwrap_or_default();
+        if used > TEXT_BYTES_MAX {
+            break;
+        }
+        listed.push((row.read("id")?, row.read("version")?));
+    }
+    Ok(listed)
+}
+
+/// Memories by their ids, in no particular order. Those that are gone, or belong to others than the key says, are left out. No statement
+/// for none.
+///
+/// # Errors
+/// Database errors.
+pub async fn memories(tx: &TenantTx, ids: &[Uuid], key: Option<&CorpusKey>) -> Result<Vec<Memory>> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "SELECT id, version, seq, text, game_time, source, pinned FROM memory WHERE tenant_id = $1 AND id = ANY ($2) \
+         AND ($3::uuid IS NULL OR holder_id = $3) AND ($4::uuid IS NULL OR subject_id = $4)",
+    )
+    .bind(tx.tenant())
+    .bind(ids)
+    .bind(key.map(|key| key.holder))
+    .bind(key.and_then(|key| key.player))
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(stored::each(&rows, memory))
+}
+
+fn memory(row: &PgRow) -> Result<Memory> {
+    Ok(Memory {
+        id: row.read("id")?,
+        version: row.read("version")?,
+        seq: row.read("seq")?,
+        text: row.read("text")?,
+        game_time: row.read("game_time")?,
+        source: Source::named(row.read("source")?),
+        is_pinned: row.read("pinned")?,
+    })
+}
