@@ -33,7 +33,7 @@ async fn a_memory_says_when_it_happened() {
     world.patch("", json!({ "game_time": long })).await.expect(200);
     let cut = noted(&world, "In a long autumn.").await.body;
     assert_eq!(cut["game_time"], "秋".repeat(120));
-    world.patch("", json!({ "game_time": "second day" })).await.expect(200);
+    world.patch("", json!({ "game_time": " \u{3000}second\u{2028}\n\u{a0}day\u{2003}" })).await.expect(200);
     let now = noted(&world, "Bought cider.").await.body;
     assert_eq!(now["game_time"], "second day");
     for (given, kept) in
@@ -257,6 +257,15 @@ async fn broadcasts_are_in_the_order_of_their_first_memories() {
     assert_eq!((found.items().len(), &found.items()[0]["id"]), (1, &told["id"]));
     assert_eq!(found.items()[0]["audience_total"], 3);
     assert_eq!(world.get("/broadcasts").await.expect(200).items()[0]["id"], told["id"]);
+    for (since, q, many) in [
+        ("2000-01-01T00:00:00Z", "", 5),
+        ("2000-01-01T00:00:00Z", "&q=corrected", 1),
+        ("9999-01-01T00:00:00Z", "", 0),
+        ("9999-01-01T00:00:00Z", "&q=told", 0),
+    ] {
+        let found = world.get(&format!("/broadcasts?updated_since={since}{q}")).await.expect(200);
+        assert_eq!(found.items().len(), many, "{since}{q}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! The memories that prompts and searches choose from: from the cache if nothing changed, else renewed by what did.
+//! The memories that searches choose from: from the cache if nothing changed, else renewed by what did.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -1,5 +1,4 @@
-//! `GET /campaigns/{c}/memories/search`: the memories that have to do with a text, the best first. With a holder and a player it ranks as
-//! prompts do.
+//! `GET /campaigns/{c}/memories/search`: the memories that have to do with a text, the best first.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -22,7 +21,6 @@ use base::{
 };
 use db::tenancy::TenantTx;
 use edge::{
-    auth::player,
     caller::Caller,
     http::{
         Reply,
@@ -30,13 +28,11 @@ use edge::{
         resource::{Ref, campaign_id},
     },
 };
-use world::{
-    actors,
-    memory::{
-        MemoryView,
-        recall::{Corpus, Memory, Query, Score, is_stop_word},
-        service,
-    },
+use world::memory::{
+    MemoryView,
+    recall::{Corpus, Memory, Query, Score, is_stop_word},
+    service,
+    whose::Whose,
 };
 
 /// The most characters of a text that is searched for.
@@ -96,14 +92,6 @@ pub struct FoundMemory {
     pub words: Vec<String>,
 }
 
-/// In whose memories to search.
-#[derive(Clone, Copy, Debug)]
-pub struct Where {
-    pub campaign: Uuid,
-    pub holder: Option<Uuid>,
-    pub player: Option<Uuid>,
-}
-
 /// Searches memories.
 ///
 /// The best come first; there are no further pages. Memories that have nothing to do with the query are left out. If a holder is named, misspelt
@@ -126,8 +114,9 @@ pub async fn search_memories(
     if !(1..=FOUND_MAX).contains(&limit) {
         return Err(paging::bad("limit", "must be from 1 to 50"));
     }
-    let items = match place(&tx, &caller, campaign, &asked).await? {
-        Some(place) => find(&app.prompts, &tx, place, query, limit, |_| true).await?,
+    let names = (asked.holder_id.as_deref(), asked.player_id.as_deref());
+    let items = match Whose::named(&tx, &caller, campaign, names).await? {
+        Some(whose) => find((&app.prompts, &tx, campaign), whose, query, limit, |_| true).await?,
         None => Vec::new(),
     };
     Reply::ok(&Items { items, next_cursor: None })
@@ -143,50 +132,29 @@ fn query(given: Option<&str>) -> Result<&str> {
     Ok(text)
 }
 
-/// Where the caller wants to search. None if a name is unknown, or stands for somebody whose memories the caller may not read.
-async fn place(tx: &TenantTx, caller: &Caller, campaign: Uuid, asked: &SearchParams) -> Result<Option<Where>> {
-    let mut place = Where { campaign, holder: None, player: caller.player };
-    if let Some(name) = &asked.holder_id {
-        place.holder = actors::find(tx, campaign, &["npc", "owner"], name).await?;
-        if place.holder.is_none() {
-            return Ok(None);
-        }
-    }
-    if let Some(name) = &asked.player_id {
-        let named = player::find(tx, campaign, name).await?;
-        if named.is_none() || caller.player.is_some_and(|own| named != Some(own)) {
-            return Ok(None);
-        }
-        place.player = named;
-    }
-    Ok(Some(place))
-}
-
 /// Those of the memories that have to do with a text and are `wanted`, the best first. Takes one statement and those of the corpus.
 ///
 /// # Errors
 /// Database errors.
 pub async fn find(
-    prompts: &Prompts,
-    tx: &TenantTx,
-    place: Where,
+    (prompts, tx, campaign): (&Prompts, &TenantTx, Uuid),
+    Whose { holder, player }: Whose,
     text: &str,
     limit: usize,
     wanted: impl Fn(&Memory) -> bool + Send + 'static,
 ) -> Result<Vec<FoundMemory>> {
-    let held = match place.holder {
-        Some(holder) => {
-            corpus_now(prompts, tx, CorpusKey { campaign: place.campaign, holder, player: place.player }).await?
-        }
-        None => Arc::new(StampedCorpus { version: 0, corpus: with_any_word(tx, place, text).await? }),
+    let held = match holder {
+        Some(holder) => corpus_now(prompts, tx, CorpusKey { campaign, holder, player }).await?,
+        None => Arc::new(StampedCorpus { version: 0, corpus: with_any_word(tx, campaign, player, text).await? }),
     };
     let asked = Query::of(text);
+    // To rank a memory takes as long as other work on about one byte.
     let ranked = threads::apart(held.corpus.len(), move || best(&held.corpus, &asked, limit, wanted)).await?;
     if ranked.is_empty() {
         return Ok(Vec::new());
     }
     let ids: Vec<Uuid> = ranked.iter().map(|(id, _, _)| *id).collect();
-    let views = service::of_ids(tx, place.campaign, &ids).await?;
+    let views = service::of_ids(tx, campaign, &ids).await?;
     let mut views: HashMap<Uuid, MemoryView> = views.into_iter().map(|view| (view.id, view)).collect();
     let found = ranked.into_iter().filter_map(|(id, score, words)| {
         views.remove(&id).map(|memory| FoundMemory { memory, score: ScoreView::of(score), words })
@@ -207,7 +175,7 @@ fn best(
 }
 
 /// The campaign's memories that have at least one word of a text. Two statements.
-async fn with_any_word(tx: &TenantTx, place: Where, text: &str) -> Result<Corpus> {
+async fn with_any_word(tx: &TenantTx, campaign: Uuid, player: Option<Uuid>, text: &str) -> Result<Corpus> {
     let all = search::words(text);
     let mut words: Vec<String> = all.iter().filter(|word| !is_stop_word(&without_marks(word))).cloned().collect();
     if words.is_empty() {
@@ -218,8 +186,8 @@ async fn with_any_word(tx: &TenantTx, place: Where, text: &str) -> Result<Corpus
         return Ok(Corpus::default());
     }
     let rows = sqlx::query("SELECT id FROM memories_with_any($1, $2, $3, $4) AS id")
-        .bind(place.campaign)
-        .bind(place.player)
+        .bind(campaign)
+        .bind(player)
         .bind(words)
         .bind(ROWS_MAX)
         .fetch_all(&mut *tx.connection().await)

@@ -21,7 +21,7 @@ use super::{
     world_form::{CHANGED_SINCE, FormPage, form_id, once},
 };
 use crate::render_blocks;
-use ai::prompt::search::{FoundMemory, Where, find};
+use ai::prompt::search::{FoundMemory, find};
 use base::error::{Code, Error, Result};
 use db::tenancy::{self, TenantTx};
 use edge::{
@@ -38,6 +38,7 @@ use world::{
         recall::Memory,
         service,
         subject::Subject,
+        whose::Whose,
     },
     revisions,
 };
@@ -203,18 +204,11 @@ async fn ranked(
     source: &str,
 ) -> Result<Vec<Row>> {
     let campaign = at.campaign.id.0;
-    let Some((_, holder)) = service::holder(tx, campaign, holder).await? else { return Ok(Vec::new()) };
-    let player = match player {
-        "" => None,
-        name => match player::find(tx, campaign, name).await? {
-            Some(id) => Some(id),
-            None => return Ok(Vec::new()),
-        },
-    };
-    let place = Where { campaign, holder: Some(holder), player };
+    let names = (Some(holder), Some(player).filter(|name| !name.is_empty()));
+    let Some(whose) = Whose::named(tx, &at.caller, campaign, names).await? else { return Ok(Vec::new()) };
     let wanted = (!source.is_empty()).then(|| Source::named(source));
     let is_wanted = move |memory: &Memory| wanted.is_none_or(|wanted| memory.source == wanted);
-    let found = find(&at.app.prompts, tx, place, text, RANKED_MAX, is_wanted).await?;
+    let found = find((&at.app.prompts, tx, campaign), whose, text, RANKED_MAX, is_wanted).await?;
     let names = names_in(tx, &found.iter().map(|found| &found.memory).collect::<Vec<_>>()).await?;
     let row = |found: &FoundMemory| Row { shared: found.words.join(", "), ..row(at, &found.memory, &names) };
     Ok(found.iter().map(row).collect())

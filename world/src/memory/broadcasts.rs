@@ -1,13 +1,13 @@
 //! `GET /campaigns/{c}/broadcasts`: each broadcast as a single item, with everyone who heard it.
 
 use actix_web::web;
-use edge::auth::player;
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
+use super::whose::Whose;
 use base::{
     error::{Problem, Result},
     search::Query,
@@ -108,26 +108,27 @@ pub async fn page_of(
     page: &Page<BroadcastFilter>,
 ) -> Result<Items<BroadcastView>> {
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
-    let mut player = caller.player;
-    if let Some(name) = &page.filter.player_id {
-        match player::find(tx, campaign, name).await? {
-            Some(id) if player.is_none_or(|own| own == id) => player = Some(id),
-            _ => return Ok(Items { items: Vec::new(), next_cursor: None }),
-        }
-    }
+    let names = (None, page.filter.player_id.as_deref());
+    let Some(Whose { player, .. }) = Whose::named(tx, caller, campaign, names).await? else {
+        return Ok(Items { items: Vec::new(), next_cursor: None });
+    };
     let query = page.q.as_deref().map(Query::of);
     let after = page.after_number()?;
-    // First the ids of the page, in the order of an index: those of memories that are the first of their broadcasts. Then the details. If
-    // the first memory of the cursor's broadcast is deleted, the next one comes after the cursor.
+    // First the ids of the page, in the order of an index: those of memories that are the first of their broadcasts. Then the details. A
+    // search is made once, before. If the first memory of the cursor's broadcast is deleted, the next one comes after the cursor.
     let sql = format!(
-        "WITH ids AS (SELECT m.broadcast_id AS id, m.seq FROM memory m \
+        "WITH found AS MATERIALIZED (SELECT e.broadcast_id FROM memory e \
+             WHERE $6::text IS NOT NULL AND e.tenant_id = $1 AND e.broadcast_id IS NOT NULL \
+               AND ($5::timestamptz IS NULL OR e.updated_at >= $5) \
+               AND e.id IN (SELECT search_memory($2, $6, $9, $10, 10000))), \
+         ids AS (SELECT m.broadcast_id AS id, m.seq FROM memory m \
              WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND m.broadcast_id IS NOT NULL \
                AND ($3::uuid IS NULL OR m.subject_id = $3) AND ($4::uuid IS NULL OR m.turn_id = $4) \
                AND ($7::bigint IS NULL OR m.seq {sign} $7 AND m.broadcast_id <> $11::uuid) \
                AND NOT EXISTS (SELECT FROM memory e WHERE e.tenant_id = $1 AND e.broadcast_id = m.broadcast_id AND e.seq < m.seq) \
-               AND ($5::timestamptz IS NULL AND $6::text IS NULL OR EXISTS (SELECT FROM memory e \
-                   WHERE e.tenant_id = $1 AND e.broadcast_id = m.broadcast_id AND ($5 IS NULL OR e.updated_at >= $5) \
-                     AND ($6 IS NULL OR e.id IN (SELECT search_memory($2, $6, $9, $10, 10000))))) \
+               AND ($6 IS NULL OR m.broadcast_id IN (SELECT broadcast_id FROM found)) \
+               AND ($6 IS NOT NULL OR $5 IS NULL OR EXISTS (SELECT FROM memory e \
+                   WHERE e.tenant_id = $1 AND e.broadcast_id = m.broadcast_id AND e.updated_at >= $5)) \
              ORDER BY m.seq {order} LIMIT $8) \
          SELECT i.id, i.seq, f.subject_id, c.slug AS player_slug, f.text, f.author, f.turn_id, f.created_at, \
                 t.entity_id AS owner_id, o.slug AS owner_slug, h.total, h.edited, h.audience \

@@ -1,6 +1,5 @@
 //! Lists memories page by page, filtered by holder, subject and source.
 
-use edge::auth::player;
 use entity::memory::Source;
 use sea_orm::ActiveEnum;
 use serde::Deserialize;
@@ -9,8 +8,7 @@ use time::format_description::well_known::Rfc3339;
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-use super::{MemoryView, service};
-use crate::actors;
+use super::{MemoryView, service, whose::Whose};
 use base::{error::Result, search::Query, stored};
 use db::tenancy::TenantTx;
 use edge::{
@@ -45,23 +43,19 @@ pub async fn page_of(
     tx: &TenantTx,
     caller: &Caller,
     campaign: Uuid,
-    mut holder_id: Option<Uuid>,
+    holder_id: Option<Uuid>,
     page: &Page<MemoryFilter>,
 ) -> Result<Items<MemoryView>> {
     let empty = || Ok(Items::<MemoryView> { items: Vec::new(), next_cursor: None });
-    if let Some(name) = &page.filter.holder_id {
-        match actors::find(tx, campaign, &["npc", "owner"], name).await? {
-            Some(id) if holder_id.is_none_or(|path| path == id) => holder_id = Some(id),
-            _ => return empty(),
-        }
+    let MemoryFilter { holder_id: holder, player_id: player, .. } = &page.filter;
+    let names = (holder.as_deref(), player.as_deref());
+    let Some(Whose { holder, player }) = Whose::named(tx, caller, campaign, names).await? else { return empty() };
+    if let (Some(path), Some(named)) = (holder_id, holder)
+        && path != named
+    {
+        return empty();
     }
-    let mut player = caller.player;
-    if let Some(name) = &page.filter.player_id {
-        match player::find(tx, campaign, name).await? {
-            Some(id) if player.is_none_or(|own| own == id) => player = Some(id),
-            _ => return empty(),
-        }
-    }
+    let holder = holder_id.or(holder);
     let (sign, order) = if page.sort.descending { ("<", "DESC") } else { (">", "ASC") };
     let by = |column: &str, cast: &str| {
         (format!("{column} {order}, m.id {order}"), format!("({column}, m.id) {sign} ($10::{cast}, $11)"))
@@ -92,7 +86,7 @@ pub async fn page_of(
     let rows = sqlx::query(AssertSqlSafe(budget::within(&sql, ["text", "extensions"])))
         .bind(tx.tenant())
         .bind(campaign)
-        .bind(holder_id)
+        .bind(holder)
         .bind(player)
         .bind(page.filter.source.map(|source| source.to_value()))
         .bind(page.filter.broadcast_id)

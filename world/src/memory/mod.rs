@@ -16,6 +16,7 @@ pub mod list;
 pub mod recall;
 pub mod service;
 pub mod subject;
+pub mod whose;
 
 use entity::memory::{Holder, Source};
 use serde::Serialize;

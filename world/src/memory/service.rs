@@ -18,7 +18,6 @@ pub const SELECT: &str = "SELECT m.*, c.slug AS player_slug, a.slug AS holder_sl
     LEFT JOIN actor_slug a ON a.tenant_id = m.tenant_id AND a.actor_id = m.holder_id";
 
 /// A memory to write.
-#[derive(Clone, Copy)]
 pub struct NewMemory<'a> {
     pub campaign: Uuid,
     /// `npc` or `owner`.
@@ -82,10 +81,11 @@ pub fn game_time_now(of_campaign: &str) -> String {
     line.trim_end().to_owned()
 }
 
-/// The same in SQL. `$1` is the tenant, `$3` the campaign.
+/// The same in SQL, with all white space of Unicode. `$1` is the tenant, `$3` the campaign.
 fn time_now() -> String {
+    const SPACES: &str = r"[\s\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+";
     format!(
-        "(SELECT nullif(rtrim(left(btrim(regexp_replace(c.game_time, '\\s+', ' ', 'g')), {GAME_TIME_CHARS_MAX})), '') \
+        "(SELECT nullif(rtrim(left(btrim(regexp_replace(c.game_time, '{SPACES}', ' ', 'g')), {GAME_TIME_CHARS_MAX})), '') \
           FROM campaign c WHERE c.tenant_id = $1 AND c.id = $3)"
     )
 }
