@@ -48,12 +48,14 @@ const COUNTED: [&str; 8] = [
 const TOLERANCE: [f64; 8] = [1.0, 1.0, 1.0, 1.2, 1.2, 1.2, 1.1, 1.06];
 
 /// What each path usually costs, as [`COUNTED`].
-const USUAL: [(&str, [f64; 8]); 6] = [
+const USUAL: [(&str, [f64; 8]); 7] = [
     ("GET of an NPC", [1.0, 1.0, 0.0, 0.0, 0.0, 4.0, 362.0, 59_000.0]),
     ("page of 50 NPCs", [2.0, 2.0, 0.0, 0.0, 0.0, 18.0, 6500.0, 862_000.0]),
     ("turn", [2.0, 6.0, 0.0, 38.6, 7_350.0, 136.0, 560.0, 206_000.0]),
     // Its prompt is written anew, because the one before has added a memory.
-    ("turn with a memory", [10.0, 15.0, 3.0, 63.3, 11_100.0, 256.0, 1480.0, 447_000.0]),
+    ("turn with a memory", [10.0, 15.0, 3.0, 63.5, 11_250.0, 272.0, 1400.0, 495_000.0]),
+    // Chosen from 2,000 memories.
+    ("turn that recalls", [2.0, 6.0, 0.0, 43.4, 8_800.0, 148.0, 1090.0, 540_000.0]),
     ("planned roll", [2.0, 6.0, 0.0, 36.0, 7_430.0, 106.0, 506.0, 144_500.0]),
     ("known plan", [2.0, 6.0, 0.0, 31.7, 6_650.0, 98.0, 332.0, 104_000.0]),
 ];
@@ -237,11 +239,25 @@ async fn hot_paths_cost_no_more_than_usual() {
     stage.model.set_script(Script::always(Reply::text("Hm.")));
     let costs = stage.costs(|child, _| child.turn("teller", "Hello.", None)).await;
     found.push(("turn", costs));
-    let memory = json!({ "player_id": "player_alice", "memory_string": "Pays." });
-    let pair = [Reply::tool("NPC_memorize", memory), Reply::text("Thanks.")];
-    stage.model.set_script(Script::replies(std::iter::repeat_n(pair, (WARM + ROUNDS * TIMES) as usize).flatten()));
+    let pair = |n: u32| {
+        let memory = json!({ "player_id": "player_alice", "memory_string": format!("Pays {n}.") });
+        [Reply::tool("NPC_memorize", memory), Reply::text("Thanks.")]
+    };
+    stage.model.set_script(Script::replies((0..WARM + ROUNDS * TIMES).flat_map(pair)));
     let costs = stage.costs(|child, _| child.turn("teller", "I pay.", None)).await;
     found.push(("turn with a memory", costs));
+    sqlx::query(
+        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source) \
+         SELECT n.tenant_id, uuid7(), n.campaign_id, 'npc', n.id, c.id, 'Alice lent me ' || g || ' coins for the horse.', 'import' \
+         FROM npc n JOIN character c USING (tenant_id, campaign_id), generate_series(1, 2000) g \
+         WHERE n.slug = 'teller' AND c.slug = 'player_alice'",
+    )
+    .execute(&mut db)
+    .await
+    .unwrap();
+    stage.model.set_script(Script::always(Reply::text("Hm.")));
+    let costs = stage.costs(|child, n| child.turn("teller", &format!("I sell horse {n}."), None)).await;
+    found.push(("turn that recalls", costs));
     stage.model.set_script(Script::always(Reply::text(roll)));
     let costs = stage.costs(|child, n| child.post("/act", act(format!("roll for door {n}")))).await;
     found.push(("planned roll", costs));

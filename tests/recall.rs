@@ -1,17 +1,57 @@
 //! Memory by relevance: the ranking, and how well it finds what answers a question. `recall/selection.rs` is about filling a budget,
-//! `recall/search.rs` about searching over REST and in the editor.
+//! `recall/search.rs` about searching over REST and in the editor, `recall/prompt.rs` about prompts.
 
+mod prompt;
 mod search;
 mod selection;
 
 use base::fold;
 use entity::memory::Source;
 use proptest::{collection::vec, prelude::*};
+use serde_json::json;
 use uuid::Uuid;
 use world::memory::recall::{
     Corpus, Memory, Query, Score,
     evaluate::{self, PLAY_LOG, Set},
 };
+
+use crate::support::{Server, World};
+
+const BOB: &str = "/npcs/innkeeper_bob/memories";
+/// A memory, a question that names it with other spelling, and a word that they share.
+const HORSE: [(&str, &str, &str); 3] = [
+    ("Alyce left her grey horse in my stable.", "What became of the gray hors that Alice left?", "horse"),
+    ("Alice hat ihr graues Pferd in meinem Stall gelassen.", "Was wurde aus dem grauen Pferd von Alyce?", "pferd"),
+    ("アリスは灰色の馬をうちの馬小屋に預けた。", "アリスが預けた灰色の馬はどうなった?", "灰色の馬"),
+];
+
+async fn noted(world: &World<'_>, path: &str, player: &str, text: &str) -> String {
+    world.post(path, json!({ "player_id": player, "text": text })).await.expect(201).id()
+}
+
+/// Memories of a holder about Alice, written straight into the table. Each has its number in place of `#`.
+async fn many(server: &Server, world: &World<'_>, path: &str, count: i32, text: &str) {
+    let path = path.strip_suffix("/memories").unwrap();
+    let [holder, player, campaign]: [Uuid; 3] = [
+        world.get(path).await.expect(200).id().parse().unwrap(),
+        world.get("/characters/player_alice").await.expect(200).id().parse().unwrap(),
+        world.get("").await.expect(200).id().parse().unwrap(),
+    ];
+    sqlx::query(
+        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source) \
+         SELECT $1, uuid7(), $2, $7, $3, $4, replace($6, '#', n::text), 'editor' FROM generate_series(1, $5) AS n",
+    )
+    .bind(world.client.tenant)
+    .bind(campaign)
+    .bind(holder)
+    .bind(player)
+    .bind(count)
+    .bind(text)
+    .bind(if path.starts_with("/npcs") { "npc" } else { "owner" })
+    .execute(&mut server.owner().await)
+    .await
+    .unwrap();
+}
 
 /// A memory; the number is its place and makes its id.
 pub fn memory(seq: i64, text: &str) -> Memory {

@@ -2,7 +2,7 @@
 //!
 //! The player's action is in `<player_action player="…" name="…">…</player_action>` of the last user message, with `<`
 //! escaped. What a character noticed by itself is in `<noticed_actions …>`, a prayer in `<prayer …>`, with the same attributes.
-//! Memories are in a `<memories …>` section. The text comes from a player. It is only cleaned, shortened and returned as data, and
+//! Memories are in the sections `<memories …>` and `<recalled …>`. The text comes from a player. It is only cleaned, shortened and returned as data, and
 //! never followed.
 
 use std::borrow::Cow;
@@ -14,6 +14,9 @@ const NAME_CHARS_MAX: usize = 60;
 
 /// The elements that hold what a player did.
 const ELEMENTS: [&str; 3] = ["player_action", "noticed_actions", "prayer"];
+
+/// The sections that hold memories.
+const SECTIONS: [&str; 2] = ["memories", "recalled"];
 
 /// How the prompt marks a memory that an owner gave to its NPCs.
 const FROM_OWNER: &str = "[told by those you answer to]";
@@ -64,17 +67,19 @@ pub(crate) fn read(request: &ChatRequest<'_>, last_user: &str) -> Scene {
     scene
 }
 
-/// The last `<memories …>` section of the instructions or the user's messages.
+/// The last section of each kind in the instructions or the user's messages.
 fn memories(request: &ChatRequest<'_>) -> Option<String> {
-    let prompts = request.messages.iter().rev();
-    let mut prompts = prompts.filter(|message| !matches!(message.role, Role::Assistant | Role::Tool));
-    prompts.find_map(|message| memories_in(&message.text()).map(str::to_owned))
+    let told = request.messages.iter().filter(|message| !matches!(message.role, Role::Assistant | Role::Tool));
+    let texts: Vec<Cow<'_, str>> = told.rev().map(|message| message.text()).collect();
+    let last = |name| texts.iter().find_map(|text| section(text, name));
+    let found: Vec<&str> = SECTIONS.into_iter().filter_map(last).collect();
+    (!found.is_empty()).then(|| found.join("\n").trim().to_owned())
 }
 
-fn memories_in(text: &str) -> Option<&str> {
-    let start = text.rfind("<memories")?;
-    let (_, content) = attributes(text.get(start..)?.trim_start_matches("<memories"));
-    Some(content.split_once("</memories>")?.0.trim())
+fn section<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let opening = format!("<{name}");
+    let (_, content) = attributes(text.get(text.rfind(&opening)? + opening.len()..)?);
+    content.split_once(&format!("</{name}>")).map(|(inside, _)| inside)
 }
 
 /// Whether a section says that there are no memories.
@@ -171,7 +176,7 @@ mod tests {
 
     #[test]
     fn memories_empty_or_not() {
-        let some = |text| memories_in(text).map(|inside| !is_nothing(inside));
+        let some = |text| section(text, "memories").map(|inside| !is_nothing(inside.trim()));
         assert_eq!(some("<memories of=\"x\">\n- paid\n</memories>"), Some(true));
         assert_eq!(some("<memories>\n</memories>"), Some(false));
         assert_eq!(some("<memories/>"), None);

@@ -3,21 +3,10 @@
 use edge::{caller::Scope, users::Role};
 use reqwest::Method;
 use serde_json::{Value, json};
-use uuid::Uuid;
 use world::memory::recall::{Corpus, evaluate::PLAY_LOG};
 
+use super::{BOB, HORSE, many, noted};
 use crate::support::{Answer, Client, Server, World};
-
-const BOB: &str = "/npcs/innkeeper_bob/memories";
-const HORSE: [(&str, &str, &str); 3] = [
-    ("Alyce left her grey horse in my stable.", "What became of the gray hors that Alice left?", "horse"),
-    ("Alice hat ihr graues Pferd in meinem Stall gelassen.", "Was wurde aus dem grauen Pferd von Alyce?", "pferd"),
-    ("アリスは灰色の馬をうちの馬小屋に預けた。", "アリスが預けた灰色の馬はどうなった?", "灰色の馬"),
-];
-
-async fn noted(world: &World<'_>, path: &str, player: &str, text: &str) -> String {
-    world.post(path, json!({ "player_id": player, "text": text })).await.expect(201).id()
-}
 
 async fn search(world: &World<'_>, q: &str, more: &str) -> Answer {
     let q: String = url::form_urlencoded::byte_serialize(q.as_bytes()).collect();
@@ -37,26 +26,6 @@ async fn having(world: &World<'_>, word: &str, more: &str) -> Vec<String> {
     texts
 }
 
-/// Memories of Bob about Alice, written straight into the table.
-async fn many(server: &Server, world: &World<'_>, count: i32, text: &str) {
-    let holder: Uuid = world.get("/npcs/innkeeper_bob").await.expect(200).id().parse().unwrap();
-    let player: Uuid = world.get("/characters/player_alice").await.expect(200).id().parse().unwrap();
-    let campaign: Uuid = world.get("").await.expect(200).id().parse().unwrap();
-    sqlx::query(
-        "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, source) \
-         SELECT $1, uuid7(), $2, 'npc', $3, $4, replace($6, '#', n::text), 'editor' FROM generate_series(1, $5) AS n",
-    )
-    .bind(world.client.tenant)
-    .bind(campaign)
-    .bind(holder)
-    .bind(player)
-    .bind(count)
-    .bind(text)
-    .execute(&mut server.owner().await)
-    .await
-    .unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_matters_is_found_in_three_languages() {
     let server = Server::start().await;
@@ -64,7 +33,7 @@ async fn what_matters_is_found_in_three_languages() {
     let world = tenant.world().await;
     for (text, _, _) in HORSE {
         noted(&world, BOB, "player_alice", text).await;
-        many(&server, &world, 20, "Alice drank cider number # and sang about the harbour.").await;
+        many(&server, &world, BOB, 20, "Alice drank cider number # and sang about the harbour.").await;
     }
     for (text, question, shared) in HORSE {
         for more in [
@@ -243,7 +212,7 @@ async fn the_newest_are_searched_and_all_that_are_pinned() {
     let world = tenant.world().await;
     let lost = noted(&world, BOB, "player_alice", "The oldest secret is a lantern.").await;
     let kept = noted(&world, BOB, "player_alice", "The second secret is a candle.").await;
-    many(&server, &world, 2200, &format!("# {}", "x".repeat(1990))).await;
+    many(&server, &world, BOB, 2200, &format!("# {}", "x".repeat(1990))).await;
     noted(&world, BOB, "player_alice", "The newest secret is a torch.").await;
     let pair = "&holder_id=innkeeper_bob&player_id=player_alice";
     assert_eq!(found(&world, "torch", pair).await[0], "The newest secret is a torch.");
@@ -264,7 +233,7 @@ async fn rare_words_come_first() {
     let world = tenant.world().await;
     noted(&world, BOB, "player_alice", "An emerald.").await;
     for word in ["asked", "about", "cider", "harbour", "market"] {
-        many(&server, &world, 700, &format!("Somebody {word} number #.")).await;
+        many(&server, &world, BOB, 700, &format!("Somebody {word} number #.")).await;
     }
     let question = "asked about the cider, the harbour, the market and an emerald";
     assert_eq!(found(&world, question, "&limit=1").await, ["An emerald."]);
@@ -300,7 +269,7 @@ async fn the_editor_shows_the_best_matches_of_a_holder() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     noted(&world, BOB, "player_alice", HORSE[0].0).await;
-    many(&server, &world, 5, "Alice sang <b>#</b>.").await;
+    many(&server, &world, BOB, 5, "Alice sang <b>#</b>.").await;
     noted(&world, "/npcs/harbour_ilse/memories", "player_alice", "Alice bought a horse.").await;
     let mut mara = crate::admin::Visitor::signed_in(&server, tenant.tenant, Role::Viewer).await;
     let list = "/admin/c/port-town/memories";

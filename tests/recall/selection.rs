@@ -49,6 +49,20 @@ fn eight_new_memories_are_settled_together() {
     assert!(bases.windows(2).filter(|pair| pair[0] != pair[1]).count() == 3);
 }
 
+/// Steps of eight stay steps of eight if the oldest memories are too many to be read.
+#[test]
+fn what_was_not_read_counts_as_settled() {
+    for unread in 0..20 {
+        let corpus = Corpus::of(many(100)).with_unread(unread);
+        let found = select(&corpus, "nothing", 400);
+        let newest = (100 + unread) % 8;
+        let settled = found.base.last().map(|place| place + 1);
+        assert_eq!((settled, found.left_out), (Some(100 - newest), 100 + unread - 20), "{unread}");
+    }
+    let few = Corpus::of(many(3)).with_unread(8);
+    assert_eq!(select(&few, "nothing", 60).base, [0; 0]);
+}
+
 #[test]
 fn each_share_has_its_limit() {
     let mut memories = many(100);

@@ -11,7 +11,8 @@ use super::{
     cache::Prompts,
     heads::{self, Heads},
     names::PromptRequest,
-    segment::{self, Segment},
+    remembered::{self, Recall, Room},
+    segment::Segment,
     transcript::Transcript,
 };
 use base::{error::Result, metrics};
@@ -19,9 +20,12 @@ use db::tenancy::TenantTx;
 use edge::caller::Caller;
 use world::campaigns::prompt_section::Section;
 
-/// A base prompt, and whether it came unchanged from the cache.
+/// A base prompt, and what is recalled with it.
+#[derive(Clone)]
 pub struct Assembled {
     pub base: Arc<BasePrompt>,
+    pub recall: Recall,
+    /// Whether the base came unchanged from the cache.
     pub hit: bool,
 }
 
@@ -35,41 +39,57 @@ pub async fn assemble(
     caller: &Caller,
     request: &PromptRequest<'_>,
 ) -> Result<Assembled> {
-    let cached = cached(prompts, caller, request);
+    let cached = cached_base(prompts, caller, request);
     if let Some(base) = &cached {
         let now = heads::versions(tx, base.key.campaign, base.head_keys()).await?;
-        if let Some(renewed) = renew(tx, base, &now).await? {
-            prompts.base.put(tx.tenant(), renewed.base.key, renewed.base.clone());
-            metrics::PROMPT_CACHE.with_label_values(&[if renewed.hit { "hit" } else { "miss" }]).inc();
-            return Ok(renewed);
+        if let Some(renewed) = renew(prompts, tx, base, &now).await? {
+            return Ok(kept(prompts, tx, renewed));
         }
     }
     let mut key = request.resolve(tx, caller).await?;
     let old = cached.filter(|base| base.key == key).or_else(|| prompts.base.get(tx.tenant(), &key));
-    let build = async |key| Builder::new(prompts, tx, old.as_deref(), key).build(request).await;
-    let (mut base, mut built) = build(key).await?;
+    let build = async |key| -> Result<Assembled> {
+        let (base, recall, built) = Builder::new(prompts, tx, old.as_deref(), key).build(request).await?;
+        Ok(Assembled { base: Arc::new(base), recall, hit: old.is_some() && !built })
+    };
+    let mut assembled = build(key).await?;
     // Somebody may have chosen another model since the names were resolved.
-    if request.mode.is_none() && base.mode(request.models) != key.mode {
-        key.mode = base.mode(request.models);
-        (base, built) = build(key).await?;
+    if request.mode.is_none() && assembled.base.mode(request.models) != key.mode {
+        key.mode = assembled.base.mode(request.models);
+        assembled = build(key).await?;
     }
-    let base = Arc::new(base);
-    prompts.base.put(tx.tenant(), key, base.clone());
     request.remember(prompts, caller, key);
-    let hit = old.is_some() && !built;
-    metrics::PROMPT_CACHE.with_label_values(&[if hit { "hit" } else { "miss" }]).inc();
-    Ok(Assembled { base, hit })
+    Ok(kept(prompts, tx, assembled))
 }
 
-/// The cached prompt for what the names stood for the last time. It may be outdated.
+/// Keeps a prompt in the cache.
+fn kept(prompts: &Prompts, tx: &TenantTx, assembled: Assembled) -> Assembled {
+    prompts.base.put(tx.tenant(), assembled.base.key, assembled.base.clone());
+    metrics::PROMPT_CACHE.with_label_values(&[if assembled.hit { "hit" } else { "miss" }]).inc();
+    assembled
+}
+
+/// The cached prompt for what the names stood for the last time, if what it needs is cached too. It may be outdated.
 #[must_use]
-pub fn cached(prompts: &Prompts, caller: &Caller, request: &PromptRequest<'_>) -> Option<Arc<BasePrompt>> {
+pub fn cached(prompts: &Prompts, caller: &Caller, request: &PromptRequest<'_>) -> Option<Assembled> {
+    let base = cached_base(prompts, caller, request)?;
+    let recall = match &base.recalled {
+        Some(same) => Recall::Same(same.clone()),
+        None => {
+            let held = prompts.corpora.get(caller.tenant_id(), &(&base.key).into());
+            Recall::Chosen(held.filter(|held| held.version == base.memory_version())?)
+        }
+    };
+    Some(Assembled { base, recall, hit: true })
+}
+
+fn cached_base(prompts: &Prompts, caller: &Caller, request: &PromptRequest<'_>) -> Option<Arc<BasePrompt>> {
     let base = prompts.base.get(caller.tenant_id(), &request.known()?)?;
     base.fits(request.mode, request.models).then_some(base)
 }
 
 /// A cached prompt, updated to the present heads, if only its memories and its conversation changed.
-async fn renew(tx: &TenantTx, old: &Arc<BasePrompt>, now: &Heads) -> Result<Option<Assembled>> {
+async fn renew(prompts: &Prompts, tx: &TenantTx, old: &Arc<BasePrompt>, now: &Heads) -> Result<Option<Assembled>> {
     let mut moved = now.iter().zip(old.head_versions()).filter(|((_, now), then)| now != then).map(|((key, _), _)| key);
     if !moved.all(|key| key.starts_with("talk:") || key.starts_with("memory:")) {
         return Ok(None);
@@ -77,18 +97,24 @@ async fn renew(tx: &TenantTx, old: &Arc<BasePrompt>, now: &Heads) -> Result<Opti
     let version = |head: String| now.get(&head).copied().unwrap_or_default();
     let (memory, talk) = (version(old.key.memory_head()), version(old.key.talk_head()));
     let mut segments = old.segments.clone();
-    let mut hit = true;
+    let mut written = None;
     for segment in segments.iter_mut().filter(|s| s.section == Section::Memories) {
         let mut stamps = segment.heads.clone();
         stamps.iter_mut().filter(|(key, _)| key.starts_with("memory:")).for_each(|(_, version)| *version = memory);
         if stamps != segment.heads {
-            hit = false;
             metrics::SEGMENTS_BUILT.with_label_values(&[Section::Memories.name()]).inc();
-            let written =
-                segment::memories(tx, &old.cast, old.layout.budget(Section::Memories, &old.cast.settings)).await?;
-            *segment = Arc::new(Segment { heads: stamps, ..written });
+            let room = Room::of(&old.cast, old.layout.budget(Section::Memories, &old.cast.settings));
+            let (memories, recall) =
+                remembered::read((prompts, tx), &old.key, memory, &room, old.recalled.is_none()).await?;
+            *segment = Arc::new(Segment { heads: stamps, ..memories });
+            written = Some(recall);
         }
     }
+    let hit = written.is_none();
+    let recall = match written {
+        Some(recall) => recall,
+        None => remembered::unchanged((prompts, tx), old).await?,
+    };
     let transcript = if old.transcript.version == talk {
         old.transcript.clone()
     } else {
@@ -96,6 +122,7 @@ async fn renew(tx: &TenantTx, old: &Arc<BasePrompt>, now: &Heads) -> Result<Opti
     };
     let head_versions = now.values().copied().collect();
     let (hash, tokens) = summed(&segments);
-    let base = BasePrompt { segments, transcript, head_versions, hash, tokens, ..BasePrompt::clone(old) };
-    Ok(Some(Assembled { base: Arc::new(base), hit }))
+    let recalled = recall.same();
+    let base = BasePrompt { segments, recalled, transcript, head_versions, hash, tokens, ..BasePrompt::clone(old) };
+    Ok(Some(Assembled { base: Arc::new(base), recall, hit }))
 }

@@ -35,6 +35,8 @@ pub struct BasePrompt {
     /// Lore of creatures and of items, which enters a turn when its subject is here or is mentioned.
     pub kinds: Vec<Arc<ScopeLore>>,
     pub here: Arc<Here>,
+    /// What the entity remembers beside the section `memories`. None if it is chosen for each action.
+    pub recalled: Option<Arc<Segment>>,
     pub transcript: Arc<Transcript>,
     pub situation: Arc<str>,
     /// Events of the world that concern the entity. They end by time.
@@ -52,6 +54,7 @@ pub struct BasePrompt {
 impl Weigh for BasePrompt {
     fn bytes(&self) -> usize {
         self.segments.iter().map(|s| s.bytes()).sum::<usize>()
+            + self.recalled.as_ref().map_or(0, |recalled| recalled.bytes())
             + self.transcript.bytes()
             + self.head_keys.iter().map(|k| 2 * k.len() + 80).sum::<usize>()
             + self.events.iter().map(|event| event.text.len() + 64).sum::<usize>()
@@ -79,6 +82,12 @@ impl BasePrompt {
     #[must_use]
     pub fn head_versions(&self) -> &[i64] {
         &self.head_versions
+    }
+
+    /// The version of the memories from which the prompt was built.
+    pub(super) fn memory_version(&self) -> i64 {
+        let memory = self.head_keys.binary_search(&self.key.memory_head());
+        memory.ok().and_then(|at| self.head_versions.get(at)).copied().unwrap_or_default()
     }
 
     /// The model that answers as this entity.

@@ -19,6 +19,7 @@ use super::{
     lore::{Knower, ScopeLore},
     macros::has_macros,
     names::PromptRequest,
+    remembered::{self, Recall, Room},
     scope::{self, LoreScope},
     segment::{self, SectionDraft, Segment},
     transcript::Transcript,
@@ -80,7 +81,8 @@ impl Sources {
             Section::ScopedLore => (vec![campaign()], &self.cast.entity.scopes),
             Section::Personality | Section::Tools => (vec![entity()], &[]),
             Section::PlayerLore => (vec![campaign(), player()], &self.player_scopes),
-            _ => (vec![campaign(), player(), self.key.memory_head()], &[]),
+            Section::Memories => (vec![campaign(), player(), self.key.memory_head()], &[]),
+            Section::History | Section::Overview | Section::Recalled | Section::Turn => (Vec::new(), &[]),
         };
         let heads = heads.into_iter().chain(scopes.iter().map(LoreScope::head));
         let stamp = |head: String| {
@@ -92,8 +94,8 @@ impl Sources {
         heads.map(stamp).chain(share).collect()
     }
 
-    /// Writes a section. Only the section with the memories reads from the database.
-    async fn write(&self, tx: &TenantTx, section: Section, budget: u32) -> Result<Segment> {
+    /// Writes a section, except the one with the memories.
+    async fn write(&self, section: Section, budget: u32) -> Result<Segment> {
         let (cast, mode, knower) = (&*self.cast, self.key.mode, Knower::Entity(self.key.entity));
         let draft = match section {
             Section::EngineRules => segment::engine_rules(mode).into(),
@@ -117,7 +119,9 @@ impl Sources {
                     ..lore
                 }
             }
-            _ => return segment::memories(tx, cast, budget).await,
+            Section::Memories | Section::History | Section::Overview | Section::Recalled | Section::Turn => {
+                SectionDraft::default()
+            }
         };
         Segment::of(section, draft).await
     }
@@ -134,16 +138,18 @@ pub(super) struct Builder<'a> {
     tx: &'a TenantTx,
     old: Option<&'a BasePrompt>,
     key: PromptKey,
+    recall: Recall,
     built: bool,
 }
 
 impl<'a> Builder<'a> {
     pub fn new(prompts: &'a Prompts, tx: &'a TenantTx, old: Option<&'a BasePrompt>, key: PromptKey) -> Self {
-        Self { prompts, tx, old, key, built: false }
+        // Without a section for memories, nothing is recalled either.
+        Self { prompts, tx, old, key, recall: Recall::nothing(), built: false }
     }
 
-    /// The prompt, and whether a section was written for it.
-    pub async fn build(mut self, request: &PromptRequest<'_>) -> Result<(BasePrompt, bool)> {
+    /// The prompt, what is recalled with it, and whether a section was written for it.
+    pub async fn build(mut self, request: &PromptRequest<'_>) -> Result<(BasePrompt, Recall, bool)> {
         let sources = self.sources(request).await?;
         let mut segments = Vec::with_capacity(sources.layout.base.len());
         for section in &sources.layout.base {
@@ -165,6 +171,7 @@ impl<'a> Builder<'a> {
             lore: lore_global.into_iter().chain(lore_scoped).chain(lore_player).collect(),
             kinds,
             here,
+            recalled: self.recall.same(),
             transcript,
             situation: segment::situation(&cast).into(),
             events,
@@ -177,7 +184,7 @@ impl<'a> Builder<'a> {
             head_versions: heads.values().copied().collect(),
             head_keys: heads.into_keys().collect(),
         };
-        Ok((base, self.built))
+        Ok((base, self.recall, self.built))
     }
 
     /// Reads what the sections are written from. Heads are read before the data that they are about.
@@ -216,15 +223,29 @@ impl<'a> Builder<'a> {
     /// A section: that of the old prompt if its heads have not changed, or a new one.
     async fn segment(&mut self, sources: &Sources, section: Section) -> Result<Arc<Segment>> {
         let heads = sources.stamps(section);
-        let same = self.old.and_then(|old| old.segments.iter().find(|s| s.section == section && s.heads == heads));
-        if let Some(same) = same {
+        let is_same = |segment: &&Arc<Segment>| segment.section == section && segment.heads == heads;
+        if let Some((old, same)) = self.old.and_then(|old| Some((old, old.segments.iter().find(is_same)?))) {
+            if section == Section::Memories {
+                self.recall = remembered::unchanged((self.prompts, self.tx), old).await?;
+            }
             return Ok(same.clone());
         }
         self.built = true;
         metrics::SEGMENTS_BUILT.with_label_values(&[section.name()]).inc();
         let budget = sources.layout.budget(section, &sources.cast.settings);
-        let segment = sources.write(self.tx, section, budget).await?;
-        Ok(Arc::new(Segment { heads, ..segment }))
+        let written = match section {
+            Section::Memories => {
+                let (key, version) = (&self.key, sources.version(&self.key.memory_head()));
+                let room = Room::of(&sources.cast, budget);
+                let was_chosen = self.old.is_some_and(|old| old.recalled.is_none());
+                let memories;
+                (memories, self.recall) =
+                    remembered::read((self.prompts, self.tx), key, version, &room, was_chosen).await?;
+                memories
+            }
+            section => sources.write(section, budget).await?,
+        };
+        Ok(Arc::new(Segment { heads, ..written }))
     }
 
     /// The conversation: that of the old prompt if it has not changed, or the present one.

@@ -148,6 +148,12 @@ pub struct CorpusKey {
     pub player: Option<Uuid>,
 }
 
+impl From<&PromptKey> for CorpusKey {
+    fn from(key: &PromptKey) -> Self {
+        Self { campaign: key.campaign, holder: key.entity, player: Some(key.player) }
+    }
+}
+
 /// Memories, with the version at which they were read.
 pub struct StampedCorpus {
     pub version: i64,

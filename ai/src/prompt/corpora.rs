@@ -1,4 +1,4 @@
-//! The memories that searches choose from: from the cache if nothing changed, else renewed by what did.
+//! The memories that prompts and searches choose from: from the cache if nothing changed, else renewed by what did.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -24,20 +24,28 @@ const TEXT_BYTES_MAX: usize = 3 * 1024 * 1024;
 const BYTES_OF_KNOWN: usize = 4;
 
 /// The present memories of a holder, about one player or about all. One statement if they are cached, two if some were deleted, else
-/// three. The transaction must not have written: a head rises once in a transaction, and what is rolled back must not be kept.
+/// three, and one more if there are too many to hold. The transaction must not have written: a head rises once in a transaction, and what is rolled back must not be kept.
 ///
 /// # Errors
 /// Database errors; `internal` if the server is stopping.
 pub async fn corpus_now(prompts: &Prompts, tx: &TenantTx, key: CorpusKey) -> Result<Arc<StampedCorpus>> {
     // Before the memories, so that a change in between makes them look outdated.
     let version = version(tx, &key).await?;
+    corpus_at(prompts, tx, key, version).await
+}
+
+/// The memories of a holder, if the version of their head is known already. No statement if they are cached.
+///
+/// # Errors
+/// Database errors; `internal` if the server is stopping.
+pub async fn corpus_at(prompts: &Prompts, tx: &TenantTx, key: CorpusKey, version: i64) -> Result<Arc<StampedCorpus>> {
     let held = prompts.corpora.get(tx.tenant(), &key);
     if let Some(held) = held.as_ref().filter(|held| held.version == version) {
         metrics::CORPORA.with_label_values(&["cached"]).inc();
         return Ok(held.clone());
     }
     metrics::CORPORA.with_label_values(&[if held.is_some() { "renewed" } else { "read" }]).inc();
-    let listed = listed(tx, &key).await?;
+    let (listed, unread) = listed(tx, &key).await?;
     let known: HashMap<Uuid, i64> =
         held.iter().flat_map(|held| held.corpus.memories()).map(|memory| (memory.id, memory.version)).collect();
     let changed: Vec<Uuid> =
@@ -51,9 +59,27 @@ pub async fn corpus_now(prompts: &Prompts, tx: &TenantTx, key: CorpusKey) -> Res
             held.corpus.renewed(|memory| stays.get(&memory.id) == Some(&memory.version), changed)
         }
     });
-    let stamped = Arc::new(StampedCorpus { version, corpus: corpus.await? });
+    let stamped = Arc::new(StampedCorpus { version, corpus: corpus.await?.with_unread(unread) });
     prompts.corpora.put(tx.tenant(), key, stamped.clone());
     Ok(stamped)
+}
+
+/// The newest memories of a holder, at most `max`; the newest comes first. One statement.
+///
+/// # Errors
+/// Database errors.
+pub async fn newest(tx: &TenantTx, key: &CorpusKey, max: usize) -> Result<Vec<Memory>> {
+    let rows = sqlx::query(
+        "SELECT id, version, seq, text, game_time, source, pinned FROM memory \
+         WHERE tenant_id = $1 AND holder_id = $2 AND subject_id = $3 ORDER BY seq DESC LIMIT $4",
+    )
+    .bind(tx.tenant())
+    .bind(key.holder)
+    .bind(key.player)
+    .bind(i64::try_from(max).unwrap_or(i64::MAX))
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(stored::each(&rows, memory))
 }
 
 /// The version of the head of what a holder remembers about a player, or the sum of those about all. Heads only rise, and so does their sum.
@@ -77,8 +103,8 @@ async fn version(tx: &TenantTx, key: &CorpusKey) -> Result<i64> {
     row.read("version")
 }
 
-/// The ids and versions of the memories that a corpus holds.
-async fn listed(tx: &TenantTx, key: &CorpusKey) -> Result<Vec<(Uuid, i64)>> {
+/// The ids and versions of the memories that a corpus holds, and how many others there are. One statement if it holds all.
+async fn listed(tx: &TenantTx, key: &CorpusKey) -> Result<(Vec<(Uuid, i64)>, usize)> {
     let about = if key.player.is_some() { "AND m.subject_id = $3" } else { "AND $3::uuid IS NULL" };
     let newest = |condition: &str| {
         format!(
@@ -106,7 +132,20 @@ async fn listed(tx: &TenantTx, key: &CorpusKey) -> Result<Vec<(Uuid, i64)>> {
         }
         listed.push((row.read("id")?, row.read("version")?));
     }
-    Ok(listed)
+    if listed.len() == rows.len() && rows.len() < ROWS_MAX {
+        return Ok((listed, 0));
+    }
+    let row = sqlx::query(
+        "SELECT count(*) AS count FROM memory WHERE tenant_id = $1 AND holder_id = $2 AND ($3::uuid IS NULL OR subject_id = $3)",
+    )
+    .bind(tx.tenant())
+    .bind(key.holder)
+    .bind(key.player)
+    .fetch_one(&mut *tx.connection().await)
+    .await?;
+    let all = usize::try_from(row.read::<i64>("count")?).unwrap_or_default();
+    let unread = all.saturating_sub(listed.len());
+    Ok((listed, unread))
 }
 
 /// Memories by their ids, in no particular order. Those that are gone, or belong to others than the key says, are left out. No statement

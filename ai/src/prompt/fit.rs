@@ -19,13 +19,14 @@ enum Step {
 }
 
 /// The order in which a prompt gives way.
-const ORDER: [Step; 11] = [
+const ORDER: [Step; 12] = [
     Step::Exchanges { kept: 1 },
     Step::NewLore,
     Step::Section(Section::ScopedLore),
     Step::Section(Section::PlayerLore),
     Step::Section(Section::GlobalLore),
     Step::Section(Section::Memories),
+    Step::Section(Section::Recalled),
     Step::Exchanges { kept: 0 },
     // Without the newest exchange, lore enters again that was told in it.
     Step::NewLore,

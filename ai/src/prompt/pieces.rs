@@ -31,8 +31,8 @@ pub struct Pieces {
 enum Kind {
     /// These, the first one first.
     Listed(Vec<Piece>),
-    /// The lines between the first and the last line of the frame.
-    Lines { last_first: bool },
+    /// The lines between the first and the last line of the frame, the last one first.
+    Lines,
 }
 
 impl Default for Kind {
@@ -64,13 +64,19 @@ impl Pieces {
     pub fn of_lore(frame: Range<usize>, mut entries: Vec<(i32, Piece)>) -> Self {
         entries.sort_by_key(|(priority, piece)| (*priority, piece.lore));
         let pieces = entries.into_iter().map(|(_, piece)| piece).collect();
-        Self { kind: Kind::Listed(pieces), frame, what: ("entry", "entries") }
+        Self::listed_as(frame, pieces, ("entry", "entries"))
     }
 
-    /// The lines of a fenced text: all between its first and its last line. With `last_first` the last line goes first, otherwise the first.
+    /// Pieces in the order in which they go. `what` is what one of them is called, and several.
     #[must_use]
-    pub fn of_lines(text: &str, what: (&'static str, &'static str), last_first: bool) -> Self {
-        Self { kind: Kind::Lines { last_first }, frame: 0..text.len(), what }
+    pub fn listed_as(frame: Range<usize>, pieces: Vec<Piece>, what: (&'static str, &'static str)) -> Self {
+        Self { kind: Kind::Listed(pieces), frame, what }
+    }
+
+    /// The lines of a fenced text: all between its first and its last line. The last one goes first.
+    #[must_use]
+    pub fn of_lines(text: &str, what: (&'static str, &'static str)) -> Self {
+        Self { kind: Kind::Lines, frame: 0..text.len(), what }
     }
 
     /// The same, if `bytes` of other text stand before them.
@@ -92,10 +98,9 @@ impl Pieces {
 
     /// The pieces of a text, the first one to go first.
     fn listed(&self, text: &str) -> Vec<Piece> {
-        let last_first = match &self.kind {
-            Kind::Listed(pieces) => return pieces.clone(),
-            Kind::Lines { last_first } => *last_first,
-        };
+        if let Kind::Listed(pieces) = &self.kind {
+            return pieces.clone();
+        }
         let mut at = self.frame.start;
         let lines = text.get(self.frame.clone()).unwrap_or_default().split_inclusive('\n').map(|line| {
             let place = at..at + line.len();
@@ -104,9 +109,7 @@ impl Pieces {
         });
         let mut pieces: Vec<Piece> = lines.skip(1).collect();
         pieces.pop();
-        if last_first {
-            pieces.reverse();
-        }
+        pieces.reverse();
         pieces
     }
 
@@ -165,7 +168,7 @@ impl Pieces {
     /// The other pieces, where they stand once those are gone.
     fn rest(&self, pieces: &[Piece], out: usize, gone: &Gone) -> Self {
         let kind = match &self.kind {
-            Kind::Lines { last_first } if out < pieces.len() => Kind::Lines { last_first: *last_first },
+            Kind::Lines if out < pieces.len() => Kind::Lines,
             _ => {
                 let rest = pieces.iter().skip(out);
                 Kind::Listed(rest.map(|piece| Piece { place: gone.moved(&piece.place), ..piece.clone() }).collect())

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     LoreDecision, LoreReason,
-    assemble::{Assembled, assemble},
+    assemble::assemble,
     cache::Prompts,
     lore::ScopeLore,
     names::PromptRequest,
@@ -101,7 +101,8 @@ pub async fn preview_in(
     caller: &Caller,
     look: Look<'_>,
 ) -> Result<Preview> {
-    let Assembled { base, hit } = assemble(prompts, tx, caller, look.wanted).await?;
+    let assembled = assemble(prompts, tx, caller, look.wanted).await?;
+    let (base, hit) = (&assembled.base, assembled.hit);
     let has = match base.cast.entity.kind {
         EntityKind::Owner => influence::now(tx, base.key.entity).await?,
         EntityKind::Npc => None,
@@ -110,9 +111,9 @@ pub async fn preview_in(
     let window = look.choice.or(usual.as_deref()).and_then(|choice| llm.window(choice));
     let told = Told { cause: Cause::Action, action: look.action, mechanics: None, has };
     // There is no turn whose id could decide what is random.
-    let mut shown = Shown::of(&base, told, reminders(&base.cast, Uuid::nil())).await?;
+    let mut shown = Shown::of(&assembled, told, reminders(&base.cast, Uuid::nil())).await?;
     if let Some(window) = window {
-        Box::pin(shown.fit(&base, told, window)).await?;
+        Box::pin(shown.fit(base, told, window)).await?;
     }
     let exchanges = &shown.transcript.exchanges;
     let history: String = exchanges.iter().map(|e| format!("{}{}\n", e.user, e.assistant)).collect();

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use super::{
     LoreDecision,
+    assemble::Assembled,
     base_prompt::{BasePrompt, summed},
     fit::{self, GivesWay},
+    remembered::{self, Recall},
     reminder::{self, Reminder},
     segment::Segment,
     size,
     transcript::{Transcript, messages},
-    turn::{Told, TurnText, turn_text_apart},
+    turn::{Cause, Told, TurnText, turn_text_apart},
 };
 use base::{
     error::{Result, TooLarge},
@@ -25,6 +27,8 @@ pub struct Shown {
     segments: Vec<Arc<Segment>>,
     pub transcript: Arc<Transcript>,
     pub turn: TurnText,
+    /// What the entity remembers for this turn's action. It is not kept with the conversation.
+    recalled: Arc<Segment>,
     pub reminders: Vec<Reminder>,
     /// The hash of the base prompt, and its tokens.
     pub base_hash: Arc<str>,
@@ -44,15 +48,28 @@ pub struct ShownSection<'a> {
     pub cut: &'a str,
 }
 
+impl<'a> ShownSection<'a> {
+    fn of(segment: &'a Arc<Segment>) -> Self {
+        let Segment { section, text, tokens, hash, cut, .. } = &**segment;
+        Self { name: section.name(), text, tokens: *tokens, hash, cut }
+    }
+}
+
 impl Shown {
     /// Puts the prompt together, whatever its size.
     ///
     /// # Errors
     /// `internal` if the server is stopping.
-    pub async fn of(base: &Arc<BasePrompt>, told: Told<'_>, reminders: Vec<Reminder>) -> Result<Self> {
+    pub async fn of(assembled: &Assembled, told: Told<'_>, reminders: Vec<Reminder>) -> Result<Self> {
+        let Assembled { base, recall, .. } = assembled;
         let transcript = base.window();
         let turn = turn_text_apart(base, &transcript, told).await?;
+        // Nobody reads a greeting's prompt.
+        let nothing = Recall::nothing();
+        let recall = if told.cause == Cause::Arrival { &nothing } else { recall };
+        let recalled = remembered::recalled(base, recall, told).await?;
         Ok(Self {
+            recalled,
             segments: base.segments.clone(),
             history_cut: history_cut(base, &transcript),
             transcript,
@@ -90,38 +107,36 @@ impl Shown {
         let rules = self.segments.iter().take_while(is_rule).count();
         let told = self.segments.iter().skip(rules).filter(|segment| !segment.text.is_empty()).count();
         let texts = self.segments.iter().map(|s| s.text.clone());
-        let mut messages = messages(texts, rules, &self.transcript, self.turn.text.clone());
+        let mut messages = messages(texts, rules, &self.transcript, self.turn.with(&self.recalled.text));
         reminder::insert(&mut messages, &self.reminders, told);
         messages
     }
 
+    /// The turn's own message as the model reads it, in the form in which it is stored.
+    #[must_use]
+    pub fn read_turn(&self) -> String {
+        self.turn.read_with(&self.recalled.text)
+    }
+
     /// The sections as views list them: without optional ones that are empty.
     pub fn sections(&self) -> impl Iterator<Item = ShownSection<'_>> {
-        let listed =
-            self.segments.iter().filter(|s| !s.section.is_optional() || !s.text.is_empty() || !s.cut.is_empty());
-        let base = listed.map(|s| ShownSection {
-            name: s.section.name(),
-            text: &s.text,
-            tokens: s.tokens,
-            hash: &s.hash,
-            cut: &s.cut,
-        });
-        let talk = [
-            ShownSection {
-                name: Section::History.name(),
-                text: "",
-                tokens: self.transcript.tokens,
-                hash: &self.transcript.hash,
-                cut: &self.history_cut,
-            },
-            ShownSection {
-                name: Section::Turn.name(),
-                text: &self.turn.text,
-                tokens: self.turn.tokens,
-                hash: &self.turn.hash,
-                cut: &self.turn.cut,
-            },
-        ];
+        let is_listed = |s: &&Arc<Segment>| !s.section.is_optional() || !s.text.is_empty() || !s.cut.is_empty();
+        let base = self.segments.iter().filter(is_listed).map(ShownSection::of);
+        let history = ShownSection {
+            name: Section::History.name(),
+            text: "",
+            tokens: self.transcript.tokens,
+            hash: &self.transcript.hash,
+            cut: &self.history_cut,
+        };
+        let recalled = Some(&self.recalled).filter(is_listed).map(ShownSection::of);
+        let turn = ShownSection {
+            name: Section::Turn.name(),
+            text: &self.turn.text,
+            tokens: self.turn.tokens,
+            hash: &self.turn.hash,
+            cut: &self.turn.cut,
+        };
         let late = self.reminders.iter().map(|reminder| ShownSection {
             name: reminder.name,
             text: &reminder.text,
@@ -129,7 +144,7 @@ impl Shown {
             hash: &reminder.hash,
             cut: "",
         });
-        base.chain(talk).chain(late)
+        base.chain([history]).chain(recalled).chain([turn]).chain(late)
     }
 
     /// The decisions about lore, and why.
@@ -163,8 +178,8 @@ struct Fitting<'a> {
 
 impl GivesWay for Fitting<'_> {
     fn tokens(&self) -> u32 {
-        let Shown { segments, transcript, turn, reminders, .. } = &*self.shown;
-        let texts = segments.iter().map(|s| s.tokens).chain(reminders.iter().map(|r| r.tokens));
+        let Shown { segments, transcript, turn, recalled, reminders, .. } = &*self.shown;
+        let texts = segments.iter().chain([recalled]).map(|s| s.tokens).chain(reminders.iter().map(|r| r.tokens));
         let rest =
             [transcript.tokens, turn.tokens, self.tools_tokens, size::around(2 * transcript.exchanges.len() + 2)];
         texts.chain(rest).fold(0, u32::saturating_add)
@@ -185,7 +200,8 @@ impl GivesWay for Fitting<'_> {
     }
 
     async fn lessen(&mut self, section: Section, excess: u32, context: u32) -> Result<()> {
-        if let Some(segment) = self.shown.segments.iter_mut().find(|segment| segment.section == section)
+        let Shown { segments, recalled, .. } = &mut *self.shown;
+        if let Some(segment) = segments.iter_mut().chain([recalled]).find(|segment| segment.section == section)
             && let Some(less) = segment.lessen(excess, context).await?
         {
             *segment = Arc::new(less);

@@ -31,7 +31,7 @@ pub fn messages(
     texts: impl IntoIterator<Item = Arc<str>>,
     rules: usize,
     transcript: &Transcript,
-    turn: Arc<str>,
+    turn: impl IntoIterator<Item = Arc<str>>,
 ) -> Vec<Message> {
     let plain = Message::pieces;
     let mut texts = texts.into_iter();
@@ -43,7 +43,7 @@ pub fn messages(
         messages.push(plain(Role::User, std::mem::take(&mut user)));
         messages.push(plain(Role::Assistant, vec![exchange.assistant.clone()]));
     }
-    user.push(turn);
+    user.extend(turn);
     messages.push(plain(Role::User, user));
     messages
 }

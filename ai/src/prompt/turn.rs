@@ -1,5 +1,5 @@
 //! A turn's own message: lore that enters with it, the situation, events of the world, what an owner has to spend, the decision of the rules, and what the
-//! player did.
+//! player did. `super::remembered` writes what is recalled for it.
 
 use std::{ops::Range, sync::Arc};
 
@@ -20,7 +20,10 @@ use world::{campaigns::prompt_section::Section, messages::prompt_text, owners::I
 
 /// The turn's own message: lore that keywords activated, the situation, the action.
 pub struct TurnText {
+    /// As it stays in the conversation: without what is recalled for the action.
     pub text: Arc<str>,
+    /// Where the model reads what is recalled: right before the action.
+    recalled_at: usize,
     /// Where the action stands in it.
     pub words: Range<usize>,
     pub tokens: u32,
@@ -69,6 +72,9 @@ pub async fn turn_text_apart(
 /// Searching for words is this many times faster than counting tokens.
 pub const LIGHTER: usize = 16;
 
+/// What the record of a continuation says in place of what a player did.
+pub const GOES_ON: &str = "(continue)";
+
 /// Why an entity has a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -85,6 +91,25 @@ pub enum Cause {
 }
 
 impl TurnText {
+    /// The parts of the message as the model reads it.
+    #[must_use]
+    pub fn with(&self, recalled: &Arc<str>) -> Vec<Arc<str>> {
+        match self.text.split_at_checked(self.recalled_at) {
+            Some((before, action)) if !recalled.is_empty() => vec![before.into(), recalled.clone(), action.into()],
+            _ => vec![self.text.clone()],
+        }
+    }
+
+    /// The message as the model read it, in the form in which it is stored: the action is stored elsewhere.
+    #[must_use]
+    pub fn read_with(&self, recalled: &str) -> String {
+        let mut text = self.without_words();
+        if text.is_char_boundary(self.recalled_at) {
+            text.insert_str(self.recalled_at, recalled);
+        }
+        text
+    }
+
     /// The text in the form in which it is stored: the action is stored elsewhere.
     #[must_use]
     pub fn without_words(&self) -> String {
@@ -98,6 +123,7 @@ impl TurnText {
     pub async fn lessen(&mut self, excess: u32, context: u32) -> Result<()> {
         if let Some(less) = self.pieces.lessen(&self.text, self.tokens, excess, context).await? {
             self.words = less.moved(&self.words);
+            self.recalled_at = less.moved(&(self.recalled_at..self.recalled_at)).start;
             self.lore = less.decided(&self.lore, context);
             self.cut = less.cut_after(&self.cut);
             (self.text, self.tokens, self.hash, self.pieces) = (less.text, less.tokens, less.hash, less.pieces);
@@ -141,10 +167,11 @@ fn turn_text(base: &BasePrompt, transcript: &Transcript, Told { cause, action, m
     if let Some(mechanics) = mechanics {
         fence::put(&mut out, "mechanics", &[], mechanics);
     }
+    let recalled_at = out.len();
     let attributes = [("player", base.cast.player.slug.as_str()), ("name", base.cast.player.name.as_str())];
     let (instruction, element) = cause.instruction_and_element();
     out.push_str(instruction);
     let words = fence::put(&mut out, element, &attributes, action);
     let (tokens, hash) = (tokens::count(&out), short_hash(&Sha256::digest(out.as_bytes())));
-    TurnText { text: out.into(), words, tokens, hash, lore, cut, pieces }
+    TurnText { text: out.into(), recalled_at, words, tokens, hash, lore, cut, pieces }
 }

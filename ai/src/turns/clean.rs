@@ -21,7 +21,7 @@ const TAG_BYTES_MAX: usize = 300;
 const TOKEN_BYTES_MAX: usize = 40;
 
 /// Fences of our prompts and of replies in text.
-const FENCES: [&str; 31] = [
+const FENCES: [&str; 32] = [
     "action",
     "authors_note",
     "available_tools",
@@ -43,6 +43,7 @@ const FENCES: [&str; 31] = [
     "player_action",
     "player_lore",
     "prayer",
+    "recalled",
     "recent_changes",
     "response",
     "scenario",

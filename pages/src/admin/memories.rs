@@ -60,8 +60,7 @@ const HOLDER: Field =
 const PLAYER: Field = Field::new("/player_id", "About whom", Kind::Line).needed().hint("The slug of a character.");
 const GAME_TIME: Field = Field::new("/game_time", "When it happened in the world", Kind::Line)
     .hint("As you would say it, such as: second day of the autumn fair. At most 120 characters.");
-const PINNED: Field =
-    Field::new("/pinned", "Pinned", Kind::Tick).hint("It matters more than others. Prompts do not use this yet.");
+const PINNED: Field = Field::new("/pinned", "Pinned", Kind::Tick).hint("It gets room in prompts first.");
 const NEW: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER, TEXT, GAME_TIME, PINNED] }];
 const WORDS: &[Group] = &[Group { title: "", is_folded: false, fields: &[TEXT, GAME_TIME, PINNED] }];
 const PLACE: &[Group] = &[Group { title: "", is_folded: false, fields: &[HOLDER, PLAYER] }];

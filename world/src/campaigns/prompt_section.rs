@@ -21,17 +21,19 @@ pub enum Section {
     History,
     /// The world as a session's AI reads it once, in the same message as the turn.
     Overview,
+    /// Memories that matter to the turn's action, in the same message as the turn. `memories` has the budget for both.
+    Recalled,
     Turn,
 }
 
 use Section::{
     CharacterInstructions, EngineRules, ExampleDialogue, GlobalLore, History, Instructions, Memories, Overview,
-    Personality, PlayerLore, Scenario, ScopedLore, Tools, Turn,
+    Personality, PlayerLore, Recalled, Scenario, ScopedLore, Tools, Turn,
 };
 
 impl Section {
     /// The order of sections in an NPC's or owner's prompt, unless the campaign has a template.
-    pub const ORDER: [Section; 13] = [
+    pub const ORDER: [Section; 14] = [
         EngineRules,
         Instructions,
         GlobalLore,
@@ -44,25 +46,29 @@ impl Section {
         PlayerLore,
         Memories,
         History,
+        Recalled,
         Turn,
     ];
 
     /// Whether the section belongs to the base prompt, which is cached and checked by version heads.
     #[must_use]
     pub fn is_base(self) -> bool {
-        !matches!(self, History | Turn | Overview)
+        !matches!(self, History | Overview | Recalled | Turn)
     }
 
     /// Whether views list the section only if it has a text, because most campaigns do not use it.
     #[must_use]
     pub fn is_optional(self) -> bool {
-        matches!(self, Instructions | CharacterInstructions | Scenario | ExampleDialogue)
+        matches!(self, Instructions | CharacterInstructions | Scenario | ExampleDialogue | Recalled)
     }
 
     /// Whether the section may be cut if the prompt does not fit into the model's context.
     #[must_use]
     pub fn may_be_cut(self) -> bool {
-        matches!(self, GlobalLore | ScopedLore | Scenario | ExampleDialogue | PlayerLore | Memories | History)
+        matches!(
+            self,
+            GlobalLore | ScopedLore | Scenario | ExampleDialogue | PlayerLore | Memories | History | Recalled
+        )
     }
 
     /// The section's name in JSON, in metrics and in a campaign's `settings.prompt_budgets`.
@@ -82,6 +88,7 @@ impl Section {
             Memories => "memories",
             History => "history",
             Overview => "world_state_overview",
+            Recalled => "recalled",
             Turn => "turn",
         }
     }
@@ -96,7 +103,7 @@ impl Section {
     #[must_use]
     pub fn budget_tokens(self) -> Option<u32> {
         match self {
-            EngineRules | Instructions | CharacterInstructions | Personality | Scenario | Tools => None,
+            EngineRules | Instructions | CharacterInstructions | Personality | Scenario | Tools | Recalled => None,
             ExampleDialogue => Some(2000),
             GlobalLore | ScopedLore => Some(3000),
             PlayerLore => Some(1000),

@@ -42,8 +42,8 @@ impl PromptTemplates {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PromptTemplate {
-    /// In their order in the prompt. A section that is not named is left out, except `engine_rules`, which is always first. The
-    /// conversation comes last, with `turn` at the end.
+    /// In their order in the prompt. A section that is not named is left out, except `engine_rules`, which is always first, and `recalled`, which
+    /// goes with `memories`. The conversation comes last, with `turn` at the end.
     #[schema(min_items = 1, max_items = 20)]
     pub sections: Vec<TemplateSection>,
 }
@@ -66,6 +66,36 @@ pub struct TemplateSection {
     pub cut: Option<u8>,
 }
 
+fn refused(pointer: String, message: String) -> Result<()> {
+    Err(Error::invalid(pointer, "invalid_value", message))
+}
+
+impl TemplateSection {
+    /// Checks its share and its place among those that give way.
+    fn check_sizes(&self, task: &str, at: &str) -> Result<()> {
+        let of = Section::named(&self.name).filter(|_| task != "gm");
+        if let Some(share) = self.share {
+            let at = format!("{at}/share");
+            if !(1..=100).contains(&share) {
+                return refused(at, "must be from 1 to 100 percent".to_owned());
+            }
+            if of.is_none_or(|of| of.budget_tokens().is_none()) {
+                return refused(at, "This section cannot have a share.".to_owned());
+            }
+        }
+        if let Some(cut) = self.cut {
+            let at = format!("{at}/cut");
+            if !(1..=100).contains(&cut) {
+                return refused(at, "must be from 1 to 100".to_owned());
+            }
+            if of.is_none_or(|of| !of.may_be_cut()) {
+                return refused(at, "This section cannot be cut.".to_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
 impl PromptTemplate {
     /// A campaign's template for a task. None if it has none, or if the stored one does not fit.
     #[must_use]
@@ -79,12 +109,11 @@ impl PromptTemplate {
     /// # Errors
     /// `validation_failed`, with a pointer below `at`.
     pub fn check(&self, task: &str, at: &str) -> Result<()> {
-        let refused = |pointer: String, message: String| Err(Error::invalid(pointer, "invalid_value", message));
         let known: Vec<&str> = match task {
             "gm" => GM_BASE.iter().chain(&GM_REST).copied().collect(),
             _ => Section::ORDER.iter().map(|section| section.name()).collect(),
         };
-        let last = if task == "gm" { &GM_REST[..] } else { &["history", "turn"] };
+        let last = if task == "gm" { &GM_REST[..] } else { &["history", "recalled", "turn"] };
         let mut shares = 0u32;
         let mut rank = 0;
         for (n, section) in self.sections.iter().enumerate() {
@@ -107,34 +136,24 @@ impl PromptTemplate {
                 );
             }
             rank = its_rank;
-            let of = Section::named(name);
-            if let Some(share) = section.share {
-                if !(1..=100).contains(&share) {
-                    return refused(pointer("/share"), "must be from 1 to 100 percent".to_owned());
-                }
-                if task == "gm" || of.is_none_or(|of| of.budget_tokens().is_none()) {
-                    return refused(pointer("/share"), "This section cannot have a share.".to_owned());
-                }
-                shares += u32::from(share);
-            }
-            if let Some(cut) = section.cut {
-                if !(1..=100).contains(&cut) {
-                    return refused(pointer("/cut"), "must be from 1 to 100".to_owned());
-                }
-                if task == "gm" || of.is_none_or(|of| !of.may_be_cut()) {
-                    return refused(pointer("/cut"), "This section cannot be cut.".to_owned());
-                }
-            }
+            section.check_sizes(task, &pointer(""))?;
+            shares += section.share.map_or(0, u32::from);
         }
-        if !self.sections.iter().any(|section| section.name == "turn") {
+        let has = |name: &str| self.sections.iter().any(|section| section.name == name);
+        if !has("turn") {
             return refused(
                 format!("{at}/sections"),
                 "A template must contain `turn`, which holds what the player does.".to_owned(),
             );
         }
+        if has("recalled") && !has("memories") {
+            return refused(
+                format!("{at}/sections"),
+                "A template with `recalled` must contain `memories`, which has the budget for both.".to_owned(),
+            );
+        }
         if task == "gm"
-            && let Some(missing) =
-                GM_REST.iter().find(|name| !self.sections.iter().any(|section| section.name == **name))
+            && let Some(missing) = GM_REST.iter().find(|name| !has(name))
         {
             return refused(format!("{at}/sections"), format!("A template for `gm` must contain `{missing}`."));
         }
@@ -251,6 +270,14 @@ mod tests {
             (json!([{ "name": "history", "share": 10 }, name("turn")]), "gm", Some("/sections/0/share")),
             (json!([]), "npc", Some("/sections")),
             (json!([name("personality")]), "npc", Some("/sections")),
+            (json!([name("memories"), name("history"), { "name": "recalled", "cut": 1 }, name("turn")]), "npc", None),
+            (json!([name("recalled"), name("turn")]), "npc", Some("/sections")),
+            (json!([name("recalled"), name("memories"), name("turn")]), "npc", Some("/sections/1/name")),
+            (
+                json!([name("memories"), { "name": "recalled", "share": 9 }, name("turn")]),
+                "npc",
+                Some("/sections/1/share"),
+            ),
             (json!([name("turn"), name("turn")]), "npc", Some("/sections/1/name")),
             (json!([name("campaign"), name("turn")]), "npc", Some("/sections/0/name")),
             (json!([name("tools"), name("engine_rules"), name("turn")]), "npc", Some("/sections/1/name")),

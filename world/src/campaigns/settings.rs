@@ -146,8 +146,13 @@ pub fn check(settings: &Value) -> Result<()> {
     check_significance(&read)?;
     for (name, tokens) in read.prompt_budgets.iter().flatten() {
         let pointer = format!("/settings/prompt_budgets/{}", json::escape(name));
-        if Section::named(name).is_none() {
-            return Err(Error::invalid(pointer, "unknown_field", "A prompt has no section with this name."));
+        match Section::named(name) {
+            None => return Err(Error::invalid(pointer, "unknown_field", "A prompt has no section with this name.")),
+            Some(Section::Recalled) => {
+                let rule = "`recalled` shares the budget of `memories`. Set `memories` instead.";
+                return Err(Error::invalid(pointer, "invalid_value", rule));
+            }
+            Some(_) => {}
         }
         if tokens.is_some_and(|tokens| tokens > BUDGET_MAX) {
             return Err(Error::invalid(pointer, "invalid_value", format!("must be from 0 to {BUDGET_MAX} tokens")));

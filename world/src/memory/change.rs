@@ -29,7 +29,7 @@ pub struct MemoryChange {
     #[serde(default)]
     #[schema(max_length = 120)]
     game_time: Option<String>,
-    /// Whether it matters more than others. Prompts do not use this yet.
+    /// Whether it gets room in prompts first, up to a quarter of the budget.
     #[serde(default)]
     pinned: bool,
     #[serde(default)]

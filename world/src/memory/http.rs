@@ -41,7 +41,7 @@ pub struct MemoryInput {
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>, max_length = 120)]
     game_time: Option<Option<String>>,
-    /// Whether it matters more than others. Prompts do not use this yet.
+    /// Whether it gets room in prompts first, up to a quarter of the budget.
     #[serde(default)]
     pinned: bool,
 }

@@ -47,7 +47,7 @@ pub struct MemoryView {
     pub text: String,
     /// When it happened in the world, such as `second day of the fair`.
     pub game_time: Option<String>,
-    /// Whether it matters more than others. Prompts do not use this yet.
+    /// Whether it gets room in prompts first, up to a quarter of the budget.
     pub pinned: bool,
     #[schema(inline)]
     pub source: Source,

@@ -25,6 +25,7 @@ use super::{
     view::Status,
 };
 use crate::{
+    prompt::turn::GOES_ON,
     state::Ai,
     tools::{self, Earlier},
     turns::store::settle::settle,
@@ -252,6 +253,3 @@ pub async fn continue_one(
     };
     respond(app, caller, campaign, wish, key, run).await
 }
-
-/// What the record of a continuation says in place of what a player did.
-const GOES_ON: &str = "(continue)";

@@ -71,7 +71,8 @@ impl<'a> Opener<'a> {
         if start.place != Place::Free || !is_usual || caller.tenant.limits.tokens_per_day > 0 {
             return Ok(None);
         }
-        let Some(base) = cached(&app.prompts, caller, &self.prompt) else { return Ok(None) };
+        let Some(assembled) = cached(&app.prompts, caller, &self.prompt) else { return Ok(None) };
+        let base = &assembled.base;
         // The cached choice may be outdated too.
         if base.choose(models).is_err() {
             return Ok(None);
@@ -83,7 +84,7 @@ impl<'a> Opener<'a> {
             },
             EntityKind::Npc => None,
         };
-        let turn = self.turn(start, Assembled { base, hit: true }, (has, mechanics)).await?;
+        let turn = self.turn(start, assembled, (has, mechanics)).await?;
         // What is cached may be outdated. If the two seem to be apart, or one of them to be dead, read them again.
         let stamps = Stamps { heads: turn.base.head_keys(), sum: turn.base.head_versions().iter().sum() };
         let opens = is_here(caller, &turn.base).is_ok()
@@ -138,10 +139,10 @@ impl<'a> Opener<'a> {
     async fn turn(
         &self,
         start: Start,
-        Assembled { base, hit }: Assembled,
+        assembled: Assembled,
         (has, mechanics): (Option<Influence>, Option<Mechanics>),
     ) -> Result<AnswerTurn<'a>> {
-        let (job, models) = (self.job, &self.cx.models);
+        let (job, models, base) = (self.job, &self.cx.models, &assembled.base);
         let again = job.way.again();
         let choice = match again.and_then(|again| again.model.as_deref()) {
             Some(slug) => models.profile(slug).ok_or_else(|| Error::not_found("model profile"))??,
@@ -159,7 +160,8 @@ impl<'a> Opener<'a> {
         let told = Told { cause: job.cause(), action: &job.action, mechanics: raw, has };
         let wish = again.and_then(|again| again.hint.as_deref()).and_then(Reminder::wish);
         let reminders = reminders(&base.cast, talk.id).into_iter().chain(wish).collect();
-        let shown = Shown::of(&base, told, reminders).await?;
+        let shown = Shown::of(&assembled, told, reminders).await?;
+        let Assembled { base, hit, .. } = assembled;
         Ok(AnswerTurn { talk, job, base, hit, shown, has, mechanics, place: start.place })
     }
 }

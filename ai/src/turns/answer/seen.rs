@@ -26,7 +26,7 @@ impl AnswerTurn<'_> {
         let trace = Trace {
             lore: self.shown.lore().take(200).collect(),
             cut: cut.filter(|(_, cut)| !cut.is_empty()).collect(),
-            ..self.talk.trace(self.shown.turn.without_words())
+            ..self.talk.trace(self.shown.read_turn())
         };
         body_and_record(&view, for_player.then(|| self.prompt_view()), &trace)
     }

@@ -254,7 +254,7 @@ impl GmPrompt {
     /// The messages for the model.
     pub(super) fn messages(&self) -> Vec<Message> {
         let texts = self.base.parts.iter().map(|part| part.text.clone());
-        messages(texts, self.base.rules, &self.transcript, self.text.clone())
+        messages(texts, self.base.rules, &self.transcript, [self.text.clone()])
     }
 
     /// The prompt as a preview.

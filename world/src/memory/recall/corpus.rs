@@ -198,6 +198,8 @@ pub struct Corpus {
     heads: HashSet<TermNumber>,
     /// How much the length of each row damps its terms.
     damping: Vec<f64>,
+    /// How many older memories there are that were not read.
+    unread: usize,
 }
 
 impl Corpus {
@@ -232,7 +234,19 @@ impl Corpus {
         let is_head = |count: usize| count >= HEAD_ROWS_MIN && count * HEAD_ONE_IN >= rows.len();
         let heads = beginning.into_iter().filter(|(_, count)| is_head(*count)).map(|(first, _)| first).collect();
         let postings = Postings::of(&rows, dictionary.len());
-        Self { damping: damping(&rows), postings, heads, dictionary, terms_at_first, rows }
+        Self { damping: damping(&rows), postings, heads, dictionary, terms_at_first, rows, unread: 0 }
+    }
+
+    /// The corpus, if so many older memories were not read because there are too many.
+    #[must_use]
+    pub fn with_unread(self, unread: usize) -> Self {
+        Self { unread, ..self }
+    }
+
+    /// The number of memories, with those that were not read.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.len() + self.unread
     }
 
     /// The number of memories.

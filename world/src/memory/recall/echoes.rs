@@ -3,7 +3,7 @@
 //! A memory is an echo of another if their terms are the same but for a fifth (Jaccard's index of at least 0.8), and they differ in no
 //! number, no name and no negation: "owes 12 silver" is no echo of "owes 15 silver".
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::corpus::{Corpus, Row, TermNumber};
 
@@ -22,41 +22,50 @@ const ENTRIES_MAX: usize = 4096;
 pub(super) struct Echoes<'a> {
     corpus: &'a Corpus,
     taken: HashMap<TermNumber, Vec<usize>>,
+    /// The rarest terms of the row that is offered, and the rows that share some of them. Kept, because very many rows are offered.
+    rarest: Vec<TermNumber>,
+    others: Vec<usize>,
 }
 
 impl<'a> Echoes<'a> {
     pub fn new(corpus: &'a Corpus) -> Self {
-        Self { corpus, taken: HashMap::new() }
+        Self { corpus, taken: HashMap::new(), rarest: Vec::new(), others: Vec::new() }
     }
 
-    /// Notes that a row was taken.
-    pub fn take(&mut self, place: usize) {
-        for term in self.rarest(place) {
-            self.taken.entry(term).or_default().push(place);
-        }
-    }
-
-    /// Whether a row is an echo of one that was taken.
-    pub fn is_echo(&self, place: usize) -> bool {
+    /// Takes a row, unless it is an echo of one that was taken. Returns whether it was taken.
+    pub fn take(&mut self, place: usize) -> bool {
         let Some(row) = self.corpus.rows().get(place) else { return false };
-        let rarest = self.rarest(place);
-        let entries = rarest.iter().filter_map(|term| self.taken.get(term)).flatten().take(ENTRIES_MAX);
-        let others: BTreeSet<usize> = entries.copied().collect();
+        self.find_rarest(row);
+        if self.is_echo(row) {
+            return false;
+        }
+        for term in &self.rarest {
+            self.taken.entry(*term).or_default().push(place);
+        }
+        true
+    }
+
+    fn is_echo(&mut self, row: &Row) -> bool {
+        let entries = self.rarest.iter().filter_map(|term| self.taken.get(term)).flatten().take(ENTRIES_MAX);
+        self.others.clear();
+        self.others.extend(entries);
+        self.others.sort_unstable();
+        self.others.dedup();
         // The most recently made first.
-        others.iter().rev().take(COMPARED_MAX).any(|other| {
+        self.others.iter().rev().take(COMPARED_MAX).any(|other| {
             self.corpus.rows().get(*other).is_some_and(|other| is_alike(row, other) && !differ(row, other))
         })
     }
 
-    fn rarest(&self, place: usize) -> Vec<TermNumber> {
-        let Some(row) = self.corpus.rows().get(place) else { return Vec::new() };
-        let mut terms = row.terms.to_vec();
+    fn find_rarest(&mut self, row: &Row) {
+        let terms = &mut self.rarest;
+        terms.clear();
+        terms.extend_from_slice(&row.terms);
         let wanted = terms.len() - (terms.len() * SHARED).div_ceil(OUT_OF) + 1;
         if wanted < terms.len() {
             terms.select_nth_unstable_by_key(wanted, |term| (self.corpus.rows_with(*term), *term));
             terms.truncate(wanted);
         }
-        terms
     }
 }
 

@@ -68,7 +68,7 @@ pub struct Selection {
     pub turn: Vec<usize>,
     /// The tokens of all that were taken.
     pub used: u32,
-    /// How many were left out.
+    /// How many were left out, with those that were not read.
     pub left_out: usize,
 }
 
@@ -78,11 +78,26 @@ pub fn settled(memories: usize) -> usize {
     if memories <= SETTLED_STEP { memories } else { memories - memories % SETTLED_STEP }
 }
 
+/// The tokens of all these memories, if they fit into a budget.
+pub fn all_within<'m>(
+    memories: impl IntoIterator<Item = &'m Memory>,
+    budget: u32,
+    mut cost: impl FnMut(&Memory) -> u32,
+) -> Option<u32> {
+    let mut used = 0u32;
+    for memory in memories {
+        used = used.checked_add(cost(memory)).filter(|used| *used <= budget)?;
+    }
+    Some(used)
+}
+
 impl Corpus {
     /// Fills a budget of tokens. `cost` says how many tokens the line of a memory takes; it is asked only about those that may be taken.
     pub fn select(&self, query: &Query, budget: u32, mut cost: impl FnMut(&Memory) -> u32) -> Selection {
-        let settled = settled(self.len());
-        if let Some(used) = self.all_within(budget, &mut cost) {
+        // Those that were not read are the oldest.
+        let settled = settled(self.total()).saturating_sub(self.total() - self.len());
+        let are_all = self.total() == self.len();
+        if let Some(used) = are_all.then(|| all_within(self.memories(), budget, &mut cost)).flatten() {
             let (base, turn) = ((0..settled).collect(), (settled..self.len()).collect());
             return Selection { base, turn, used, ..Selection::default() };
         }
@@ -101,15 +116,6 @@ impl Corpus {
         filling.fill(budget, ranking.best_first(), (Section::Turn, Reason::Relevant));
         filling.fill(budget, (0..self.len()).rev(), newest);
         filling.finish()
-    }
-
-    /// The tokens of all memories, if they fit.
-    fn all_within(&self, budget: u32, cost: &mut impl FnMut(&Memory) -> u32) -> Option<u32> {
-        let mut used = 0u32;
-        for memory in self.memories() {
-            used = used.checked_add(cost(memory)).filter(|used| *used <= budget)?;
-        }
-        Some(used)
     }
 }
 
@@ -153,12 +159,11 @@ impl<'a, C: FnMut(&Memory) -> u32> Filling<'a, C> {
         if cost > room {
             return Offered::TooLarge;
         }
-        if self.echoes.is_echo(place) {
+        if !self.echoes.take(place) {
             self.echoing.insert(place);
             return Offered::Echo;
         }
         self.used += cost;
-        self.echoes.take(place);
         self.taken.insert(place, taken_as);
         Offered::Taken(cost)
     }
@@ -196,7 +201,7 @@ impl<'a, C: FnMut(&Memory) -> u32> Filling<'a, C> {
             base: in_section(Section::Base),
             turn: in_section(Section::Turn),
             used: self.used,
-            left_out: self.corpus.len() - self.taken.len(),
+            left_out: self.corpus.total() - self.taken.len(),
             decisions: taken.chain(left_out).collect(),
         }
     }

@@ -1,0 +1,286 @@
+//! What an entity remembers about a player, in its prompts. The section `memories` of the base stays the same from turn to turn; `recalled`, in the
+//! turn's message, holds what is new and what matters to the action. They share one budget. `world::memory::recall` decides what they hold.
+
+use std::{collections::HashMap, fmt::Write as _, ops::Range, sync::Arc};
+
+use entity::memory::Source;
+
+use super::{
+    base_prompt::BasePrompt,
+    cache::{CorpusKey, Prompts, StampedCorpus},
+    cast::Cast,
+    corpora::{corpus_at, newest},
+    fence,
+    key::PromptKey,
+    pieces::{Piece, Pieces},
+    segment::Segment,
+    turn::{Cause, GOES_ON, Told},
+};
+use base::{error::Result, text::on_one_line, threads, tokens};
+use db::tenancy::TenantTx;
+use world::{
+    campaigns::prompt_section::Section,
+    memory::recall::{self, Corpus, Memory, QUERY_CHARS_MAX, Query, Selection, settled},
+};
+
+/// So many memories are read at once, without an index. More are never all in a prompt without one.
+const FEW: usize = 500;
+/// About how many bytes a token has.
+const TOKEN_BYTES: usize = 4;
+
+/// What a prompt holds of an entity's memories beside the section `memories`.
+#[derive(Clone)]
+pub enum Recall {
+    /// The same for all actions, because everything has room.
+    Same(Arc<Segment>),
+    /// Chosen for each action from these.
+    Chosen(Arc<StampedCorpus>),
+}
+
+impl Recall {
+    /// Nothing.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self::Same(Arc::new(Segment::counted(Section::Recalled, "", 0)))
+    }
+
+    /// See [`BasePrompt::recalled`].
+    #[must_use]
+    pub fn same(&self) -> Option<Arc<Segment>> {
+        if let Self::Same(segment) = self { Some(segment.clone()) } else { None }
+    }
+}
+
+/// The memories of a prompt: the section of the base, and what is recalled.
+pub type Remembered = (Segment, Recall);
+
+/// Reads what an entity remembers about a player. One statement if everything has room, and those of the corpus if not.
+/// `version` is that of the memories' head. `was_chosen` says that the prompt before had no room for everything, so this one
+/// hardly will.
+///
+/// # Errors
+/// Database errors; `internal` if the server is stopping.
+pub async fn read(
+    (prompts, tx): (&Prompts, &TenantTx),
+    key: &PromptKey,
+    version: i64,
+    room: &Room,
+    was_chosen: bool,
+) -> Result<Remembered> {
+    let key = CorpusKey::from(key);
+    if room.lines == 0 {
+        let cut = match newest(tx, &key, 1).await?.len() {
+            0 => String::new(),
+            _ => format!("no memory has room in {} tokens", room.budget),
+        };
+        return Ok((Segment { cut, ..Segment::counted(Section::Memories, "", 0) }, Recall::nothing()));
+    }
+    if !was_chosen {
+        let mut few = newest(tx, &key, FEW + 1).await?;
+        if few.len() <= FEW {
+            few.reverse();
+            let bytes = few.iter().map(|memory| memory.text.len()).sum::<usize>().min(room.bytes());
+            let room = room.clone();
+            if let Some(all) = threads::apart(bytes, move || room.all_of(&few)).await? {
+                return Ok(all);
+            }
+        }
+    }
+    let (held, room) = (corpus_at(prompts, tx, key, version).await?, room.clone());
+    threads::apart(held.corpus.len() + room.bytes(), move || room.without_action(&held)).await
+}
+
+/// What is recalled with a base whose memories have not changed. No statement, unless memories to choose from are no longer in the cache.
+///
+/// # Errors
+/// Database errors; `internal` if the server is stopping.
+pub async fn unchanged((prompts, tx): (&Prompts, &TenantTx), base: &BasePrompt) -> Result<Recall> {
+    Ok(match &base.recalled {
+        Some(same) => Recall::Same(same.clone()),
+        None => Recall::Chosen(corpus_at(prompts, tx, (&base.key).into(), base.memory_version()).await?),
+    })
+}
+
+/// The section `recalled` for an action: what is new, and what matters to it.
+///
+/// # Errors
+/// `internal` if the server is stopping.
+pub async fn recalled(base: &BasePrompt, recall: &Recall, told: Told<'_>) -> Result<Arc<Segment>> {
+    let held = match recall {
+        Recall::Same(segment) => return Ok(segment.clone()),
+        Recall::Chosen(held) => held.clone(),
+    };
+    let mut said = base.transcript.exchanges.iter().rev().map(|exchange| &exchange.said);
+    let mut earlier = || said.find(|said| !said.trim().is_empty() && ***said != *GOES_ON).cloned();
+    let action = match told.cause {
+        // It still speaks of the action before it.
+        Cause::Continuation => earlier().unwrap_or_default(),
+        // A long list of actions, the newest of which matter most.
+        Cause::Significance => newest_words(told.action).into(),
+        _ => told.action.into(),
+    };
+    let earlier = earlier();
+    let room = Room::of(&base.cast, base.layout.budget(Section::Memories, &base.cast.settings));
+    let segment = threads::apart(held.corpus.len() + room.bytes(), move || {
+        let selection = room.choose(&held.corpus, &Query::of_action(&action, earlier.as_deref()));
+        let lines = lines(&held.corpus, &selection, recall::Section::Turn);
+        let cut = match selection.left_out {
+            0 => String::new(),
+            n => format!(
+                "{n} of {} memories are left out; `memories` and `recalled` have {} tokens together",
+                held.corpus.total(),
+                room.budget
+            ),
+        };
+        Segment { cut, ..room.write(Section::Recalled, &lines) }
+    });
+    segment.await.map(Arc::new)
+}
+
+/// As much of the end of a text as queries read.
+fn newest_words(text: &str) -> &str {
+    let start = text.char_indices().rev().nth(QUERY_CHARS_MAX - 1).map_or(0, |(at, _)| at);
+    text.get(start..).unwrap_or(text)
+}
+
+/// The room that memories have in a prompt.
+#[derive(Clone)]
+pub struct Room {
+    /// The player's slug and name.
+    player: (String, String),
+    /// The tokens of both sections.
+    budget: u32,
+    /// The tokens of all their lines.
+    lines: u32,
+}
+
+/// A memory that a prompt holds.
+struct Line<'m> {
+    memory: &'m Memory,
+    /// How relevant it is to the action.
+    relevance: f64,
+}
+
+impl Room {
+    /// `budget` is in tokens, with the fences of both sections.
+    #[must_use]
+    pub fn of(cast: &Cast, budget: u32) -> Self {
+        let mut room = Self { player: (cast.player.slug.clone(), cast.player.name.clone()), budget, lines: budget };
+        for section in [Section::Memories, Section::Recalled] {
+            let (open, close) = room.fence(section);
+            room.lines = room.lines.saturating_sub(tokens::count_line(&open) + tokens::count_line(&close));
+        }
+        room
+    }
+
+    fn fence(&self, section: Section) -> (String, String) {
+        let (mut open, mut close) = (String::new(), String::new());
+        fence::open(&mut open, section.name(), &[("player", &self.player.0), ("name", &self.player.1)]);
+        fence::close(&mut close, section.name());
+        (open, close)
+    }
+
+    /// About how many bytes have room.
+    fn bytes(&self) -> usize {
+        (self.budget as usize).saturating_mul(TOKEN_BYTES)
+    }
+
+    /// A prompt with all these memories, the oldest first. None if they have no room.
+    fn all_of(&self, memories: &[Memory]) -> Option<Remembered> {
+        recall::all_within(memories, self.lines, cost())?;
+        let lines: Vec<Line<'_>> = memories.iter().map(|memory| Line { memory, relevance: 0.0 }).collect();
+        let (settled, new) = lines.split_at(settled(lines.len()));
+        let recalled = self.write(Section::Recalled, new);
+        Some((self.write(Section::Memories, settled), Recall::Same(Arc::new(recalled))))
+    }
+
+    fn choose(&self, corpus: &Corpus, query: &Query) -> Selection {
+        corpus.select(query, self.lines, cost())
+    }
+
+    /// What prompts hold of these memories whatever the action is.
+    fn without_action(&self, held: &Arc<StampedCorpus>) -> Remembered {
+        let corpus = &held.corpus;
+        let selection = self.choose(corpus, &Query::default());
+        let lines = |section| lines(corpus, &selection, section);
+        let memories = self.write(Section::Memories, &lines(recall::Section::Base));
+        if selection.left_out == 0 {
+            let recalled = self.write(Section::Recalled, &lines(recall::Section::Turn));
+            return (memories, Recall::Same(Arc::new(recalled)));
+        }
+        let cut = format!(
+            "holds only pinned and new ones of {} memories; `recalled` holds those that matter to the action",
+            corpus.total()
+        );
+        (Segment { cut, ..memories }, Recall::Chosen(held.clone()))
+    }
+
+    /// Writes a section. If the model's context is too small, what is least relevant goes first; of equals the oldest, and pinned memories
+    /// last.
+    fn write(&self, section: Section, lines: &[Line<'_>]) -> Segment {
+        if lines.is_empty() {
+            return Segment::counted(section, "", 0);
+        }
+        let (mut text, close) = self.fence(section);
+        let mut tokens = tokens::count_line(&text) + tokens::count_line(&close);
+        let mut pieces = Vec::with_capacity(lines.len());
+        for Line { memory, relevance } in lines {
+            let start = text.len();
+            put_line(&mut text, memory);
+            let cost = tokens::count_line(text.get(start..).unwrap_or_default());
+            tokens += cost;
+            let piece = Piece { place: start..text.len(), tokens: cost, lore: None };
+            pieces.push((memory.is_pinned, *relevance, piece));
+        }
+        text.push_str(&close);
+        pieces.sort_by(|(pinned, relevance, _), (other_pinned, other_relevance, _)| {
+            pinned.cmp(other_pinned).then(relevance.total_cmp(other_relevance))
+        });
+        let frame: Range<usize> = 0..text.len();
+        let pieces = pieces.into_iter().map(|(_, _, piece)| piece).collect();
+        let pieces = Pieces::listed_as(frame, pieces, ("memory", "memories"));
+        // No token crosses a line end, so the tokens of the lines add up to those of the text.
+        Segment { pieces, ..Segment::counted(section, text, tokens) }
+    }
+}
+
+/// The memories of a section, the oldest first.
+fn lines<'m>(corpus: &'m Corpus, selection: &Selection, section: recall::Section) -> Vec<Line<'m>> {
+    let places = match section {
+        recall::Section::Base => &selection.base,
+        recall::Section::Turn => &selection.turn,
+    };
+    let scored = selection.decisions.iter().filter_map(|decision| Some((decision.memory, decision.score?.total())));
+    let relevance: HashMap<usize, f64> = scored.collect();
+    let line = |place: &usize| {
+        let relevance = relevance.get(place).copied().unwrap_or_default();
+        Some(Line { memory: corpus.memory(*place)?, relevance })
+    };
+    places.iter().filter_map(line).collect()
+}
+
+/// Counts the tokens of a memory.
+fn cost() -> impl FnMut(&Memory) -> u32 {
+    let mut line = String::new();
+    move |memory| {
+        line.clear();
+        put_line(&mut line, memory);
+        tokens::count_line(&line)
+    }
+}
+
+/// Writes a memory as models read it: on one line, with when it happened and, if others told it, that they did.
+fn put_line(out: &mut String, memory: &Memory) {
+    out.push('-');
+    if let Some(time) = &memory.game_time {
+        let _ = write!(out, " [{}]", fence::inside(&on_one_line(time)));
+    }
+    if memory.source == Source::Broadcast {
+        out.push_str(" [told by those you answer to]");
+    }
+    for word in memory.text.split_whitespace() {
+        out.push(' ');
+        out.push_str(&fence::inside(word));
+    }
+    out.push('\n');
+}
