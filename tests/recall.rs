@@ -250,7 +250,7 @@ fn the_words_before_count_if_an_action_says_too_little() {
 #[test]
 fn the_words_that_a_row_shares_are_named() {
     let corpus = corpus(&["Alice brought cider to the harbour.", "アリスが葦毛の馬を貸してくれた。"]);
-    let words = |place: usize, asked: &str| corpus.shared_words(place, &Query::of(asked));
+    let words = |place: usize, asked: &str| corpus.shared_words(&Query::of(asked)).of(place);
     assert_eq!(words(0, "I bring the CIDER from the harbor to you."), ["cider", "harbor"]);
     assert_eq!(words(1, "「前に貸した葦毛の馬は元気？」"), ["貸し", "葦毛の馬"]);
     assert_eq!(words(0, "the and to cid"), Vec::<String>::new());
@@ -337,7 +337,7 @@ proptest! {
         for place in ranking.best_first() {
             let score = ranking.score(place).unwrap();
             prop_assert!(score.own.is_finite() && score.near.is_finite() && score.own >= 0.0 && score.near >= 0.0);
-            prop_assert!(corpus.shared_words(place, &query).iter().all(|word| !word.is_empty()));
+            prop_assert!(corpus.shared_words(&query).of(place).iter().all(|word| !word.is_empty()));
         }
     }
 

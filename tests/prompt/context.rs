@@ -395,7 +395,7 @@ proptest! {
         let listed = lines.iter().map(|line| {
             let place = at..at + line.len() + 1;
             at = place.end;
-            Piece { tokens: tokens::count(&whole[place.clone()]), place, lore: None }
+            Piece { tokens: tokens::count(&whole[place.clone()]), place, id: None }
         });
         let mut pieces = match last_first {
             true => Pieces::of_lines(&whole, what),

@@ -345,3 +345,90 @@ async fn what_is_recalled_gives_way_to_a_small_context_and_templates_know_it() {
     let refused = tenant.patch(&world.path(""), budget).await.problem(422, "validation_failed");
     assert_eq!(refused.pointers(), ["/settings/prompt_budgets/recalled"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn previews_traces_and_pages_say_why() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let (memory, question, _) = HORSE[0];
+    let report = look(&world, question).await["recall"].clone();
+    let used = |prompt: &Value| -> u64 {
+        let sections = prompt["sections"].as_array().unwrap().iter();
+        let sections = sections.filter(|s| s["name"] == "memories" || s["name"] == "recalled");
+        sections.map(|s| s["tokens"].as_u64().unwrap()).sum()
+    };
+    let all = json!({ "query": question, "rows": 1, "budget": 2000, "used": used(&look(&world, "").await), "left_out": 0, "items": [] });
+    assert_eq!(report, all);
+    innkeeper(&server, &world).await;
+    let twin = "Alyce left her grey horse in my stable, too.";
+    let [horse, echo, pinned] = [
+        noted(&world, BOB, "player_alice", memory).await,
+        noted(&world, BOB, "player_alice", twin).await,
+        noted(&world, BOB, "player_alice", "Alice is the innkeeper's <niece>.").await,
+    ];
+    world.patch(&format!("/memories/{pinned}"), json!({ "pinned": true })).await.expect(200);
+    many(&server, &world, BOB, 60, "Alice paid for supper number #.").await;
+    let prompt = look(&world, question).await;
+    let report = &prompt["recall"];
+    let items = report["items"].as_array().unwrap();
+    let item = |id: &str| items.iter().find(|item| item["id"] == id).unwrap_or_else(|| panic!("{id}: {report}"));
+    let shown = lines(section(&prompt, "memories")).len() + lines(section(&prompt, "recalled")).len();
+    assert_eq!(items.iter().filter(|item| item["included"] == true).count(), shown);
+    assert_eq!(items.len(), shown + 50);
+    assert_eq!(report["left_out"].as_u64().unwrap(), report["rows"].as_u64().unwrap() - shown as u64);
+    assert_eq!((&report["query"], report["used"].as_u64().unwrap()), (&json!(question), used(&prompt)));
+    for item in items {
+        let (section, reason) = (item["section"].as_str(), item["reason"].as_str().unwrap());
+        let is_in = item["included"] == true;
+        assert_eq!(is_in, section.is_some(), "{item}");
+        assert_eq!(is_in, ["pinned", "newest", "relevant"].contains(&reason), "{item}");
+        assert!(item["kind"] == "memory" && (section != Some("memories") || reason != "relevant"), "{item}");
+    }
+    assert_eq!((&item(&pinned)["reason"], &item(&pinned)["section"]), (&json!("pinned"), &json!("memories")));
+    let both = [item(&horse), item(&echo)];
+    assert!(both.iter().any(|item| item["reason"] == "relevant" && item["section"] == "recalled"), "{both:?}");
+    assert!(both.iter().any(|item| item["reason"] == "echo" && item["included"] == false), "{both:?}");
+    assert!(both.iter().all(|item| item["words"].as_array().unwrap().contains(&json!("left"))), "{both:?}");
+    assert!(both[0]["score"]["own"].as_f64().unwrap() > 1.0);
+    // A turn's trace says the same, and its stored form does not repeat the action.
+    let turn = world.bob("player_alice", question).await.expect(200).id();
+    let record = world.get(&format!("/turns/{turn}")).await.expect(200).body;
+    assert_eq!(&record["trace"]["recall"], report);
+    let stored: Value = sqlx::query_scalar("SELECT record -> 'trace' -> 'recall' FROM turn WHERE id::text = $1")
+        .bind(&turn)
+        .fetch_one(&mut server.owner().await)
+        .await
+        .unwrap();
+    assert_eq!(stored.get("query"), None);
+    // What goes on is about the action before it.
+    let more = world.post(&format!("/turns/{turn}/continue"), json!({})).await.expect(200).id();
+    let record = world.get(&format!("/turns/{more}")).await.expect(200).body;
+    assert_eq!(record["trace"]["recall"]["query"], question);
+    // People read it in words, also when a memory is gone.
+    world.delete(&format!("/memories/{horse}")).await.expect(204);
+    let mut mara = crate::admin::Visitor::signed_in(&server, tenant.tenant, edge::users::Role::Owner).await;
+    let page = mara.get(&format!("/admin/c/port-town/turns/{turn}")).await.expect(200).text;
+    for words in [
+        "Memories, and why",
+        "pinned",
+        "matters to the action; shares <bdi>",
+        "(gone since)",
+        "says what another one says",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let lab = "/admin/c/port-town/lab?entity=npc:innkeeper_bob&player=player_alice&action=horse";
+    let page = mara.get(lab).await.expect(200).text;
+    assert!(page.contains("Memories, and why") && page.contains("&#60;niece&#62;"), "{page}");
+    // A small context leaves out what the report says.
+    let small = json!({ "slug": "small", "name": "Small", "parameters": { "max_output_tokens": 300 },
+        "context_tokens": prompt["total_tokens"].as_u64().unwrap() - 500 });
+    tenant.post("/v1/models", small).await.expect(201);
+    world.patch("/npcs/innkeeper_bob", json!({ "model": "small" })).await.expect(200);
+    let prompt = look(&world, question).await;
+    let included = prompt["recall"]["items"].as_array().unwrap().iter().filter(|item| item["included"] == true).count();
+    let shown = lines(section(&prompt, "memories")).len() + lines(section(&prompt, "recalled")).len();
+    assert!(included == shown && shown > 0, "{included} {shown}");
+    assert_eq!(prompt["recall"]["used"].as_u64().unwrap(), used(&prompt));
+}

@@ -11,7 +11,7 @@ use super::{
     cache::Prompts,
     heads::{self, Heads},
     names::PromptRequest,
-    remembered::{self, Recall, Room},
+    remembered::{self, Recall, Remembered, Room},
     segment::Segment,
     transcript::Transcript,
 };
@@ -104,16 +104,16 @@ async fn renew(prompts: &Prompts, tx: &TenantTx, old: &Arc<BasePrompt>, now: &He
         if stamps != segment.heads {
             metrics::SEGMENTS_BUILT.with_label_values(&[Section::Memories.name()]).inc();
             let room = Room::of(&old.cast, old.layout.budget(Section::Memories, &old.cast.settings));
-            let (memories, recall) =
+            let Remembered { memories, recall, rows } =
                 remembered::read((prompts, tx), &old.key, memory, &room, old.recalled.is_none()).await?;
             *segment = Arc::new(Segment { heads: stamps, ..memories });
-            written = Some(recall);
+            written = Some((recall, rows));
         }
     }
     let hit = written.is_none();
-    let recall = match written {
-        Some(recall) => recall,
-        None => remembered::unchanged((prompts, tx), old).await?,
+    let (recall, memory_rows) = match written {
+        Some(written) => written,
+        None => (remembered::unchanged((prompts, tx), old).await?, old.memory_rows),
     };
     let transcript = if old.transcript.version == talk {
         old.transcript.clone()
@@ -123,6 +123,15 @@ async fn renew(prompts: &Prompts, tx: &TenantTx, old: &Arc<BasePrompt>, now: &He
     let head_versions = now.values().copied().collect();
     let (hash, tokens) = summed(&segments);
     let recalled = recall.same();
-    let base = BasePrompt { segments, recalled, transcript, head_versions, hash, tokens, ..BasePrompt::clone(old) };
+    let base = BasePrompt {
+        segments,
+        recalled,
+        memory_rows,
+        transcript,
+        head_versions,
+        hash,
+        tokens,
+        ..BasePrompt::clone(old)
+    };
     Ok(Some(Assembled { base: Arc::new(base), recall, hit }))
 }

@@ -37,6 +37,8 @@ pub struct BasePrompt {
     pub here: Arc<Here>,
     /// What the entity remembers beside the section `memories`. None if it is chosen for each action.
     pub recalled: Option<Arc<Segment>>,
+    /// How many memories the entity has about the player. 0 if the prompt has no section for memories.
+    pub memory_rows: usize,
     pub transcript: Arc<Transcript>,
     pub situation: Arc<str>,
     /// Events of the world that concern the entity. They end by time.

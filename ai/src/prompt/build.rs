@@ -19,7 +19,7 @@ use super::{
     lore::{Knower, ScopeLore},
     macros::has_macros,
     names::PromptRequest,
-    remembered::{self, Recall, Room},
+    remembered::{self, Recall, Remembered, Room},
     scope::{self, LoreScope},
     segment::{self, SectionDraft, Segment},
     transcript::Transcript,
@@ -139,13 +139,14 @@ pub(super) struct Builder<'a> {
     old: Option<&'a BasePrompt>,
     key: PromptKey,
     recall: Recall,
+    memory_rows: usize,
     built: bool,
 }
 
 impl<'a> Builder<'a> {
     pub fn new(prompts: &'a Prompts, tx: &'a TenantTx, old: Option<&'a BasePrompt>, key: PromptKey) -> Self {
         // Without a section for memories, nothing is recalled either.
-        Self { prompts, tx, old, key, recall: Recall::nothing(), built: false }
+        Self { prompts, tx, old, key, recall: Recall::nothing(), memory_rows: 0, built: false }
     }
 
     /// The prompt, what is recalled with it, and whether a section was written for it.
@@ -172,6 +173,7 @@ impl<'a> Builder<'a> {
             kinds,
             here,
             recalled: self.recall.same(),
+            memory_rows: self.memory_rows,
             transcript,
             situation: segment::situation(&cast).into(),
             events,
@@ -227,6 +229,7 @@ impl<'a> Builder<'a> {
         if let Some((old, same)) = self.old.and_then(|old| Some((old, old.segments.iter().find(is_same)?))) {
             if section == Section::Memories {
                 self.recall = remembered::unchanged((self.prompts, self.tx), old).await?;
+                self.memory_rows = old.memory_rows;
             }
             return Ok(same.clone());
         }
@@ -238,9 +241,9 @@ impl<'a> Builder<'a> {
                 let (key, version) = (&self.key, sources.version(&self.key.memory_head()));
                 let room = Room::of(&sources.cast, budget);
                 let was_chosen = self.old.is_some_and(|old| old.recalled.is_none());
-                let memories;
-                (memories, self.recall) =
+                let Remembered { memories, recall, rows } =
                     remembered::read((self.prompts, self.tx), key, version, &room, was_chosen).await?;
+                (self.recall, self.memory_rows) = (recall, rows);
                 memories
             }
             section => sources.write(section, budget).await?,

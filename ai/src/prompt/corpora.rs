@@ -135,6 +135,16 @@ async fn listed(tx: &TenantTx, key: &CorpusKey) -> Result<(Vec<(Uuid, i64)>, usi
     if listed.len() == rows.len() && rows.len() < ROWS_MAX {
         return Ok((listed, 0));
     }
+    let all = count(tx, key).await?;
+    let unread = all.saturating_sub(listed.len());
+    Ok((listed, unread))
+}
+
+/// How many memories a holder has. One statement.
+///
+/// # Errors
+/// Database errors.
+pub async fn count(tx: &TenantTx, key: &CorpusKey) -> Result<usize> {
     let row = sqlx::query(
         "SELECT count(*) AS count FROM memory WHERE tenant_id = $1 AND holder_id = $2 AND ($3::uuid IS NULL OR subject_id = $3)",
     )
@@ -143,9 +153,7 @@ async fn listed(tx: &TenantTx, key: &CorpusKey) -> Result<(Vec<(Uuid, i64)>, usi
     .bind(key.player)
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    let all = usize::try_from(row.read::<i64>("count")?).unwrap_or_default();
-    let unread = all.saturating_sub(listed.len());
-    Ok((listed, unread))
+    Ok(usize::try_from(row.read::<i64>("count")?).unwrap_or_default())
 }
 
 /// Memories by their ids, in no particular order. Those that are gone, or belong to others than the key says, are left out. No statement

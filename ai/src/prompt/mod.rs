@@ -7,7 +7,7 @@
 //! - [`cast`] is who takes part in a conversation.
 //! - [`macros`] fills in the macros of what people wrote; [`reminder`] puts what is to be read late into the conversation.
 //! - [`names`] turns the names in a request into ids, once; [`key`] is what a prompt is known by.
-//! - [`corpora`] are the memories that are chosen from; [`remembered`] chooses for a prompt, and [`search`] finds some for people.
+//! - [`corpora`] are the memories that are chosen from; [`remembered`] chooses for a prompt, [`recall_report`] says why, and [`search`] finds some for people.
 //! - [`segment`] writes a section; [`base_prompt`] is all sections together. [`assemble`] decides what must be written again, and
 //!   `build` writes it; `heads` and [`fresh_lore`] say what is up to date, [`cache`] keeps it.
 //! - [`turn`] writes a turn's own message; [`transcript`] is the conversation so far; [`shown`] is the whole prompt of a turn, and [`preview`]
@@ -39,6 +39,7 @@ pub mod names;
 pub mod pieces;
 pub mod preview;
 pub mod reason;
+pub mod recall_report;
 pub mod remembered;
 pub mod reminder;
 pub mod scope;

@@ -13,8 +13,8 @@ use base::{error::Result, threads, tokens};
 pub struct Piece {
     pub place: Range<usize>,
     pub tokens: u32,
-    /// The lore entry that it tells.
-    pub lore: Option<Uuid>,
+    /// The lore entry or the memory that it tells.
+    pub id: Option<Uuid>,
 }
 
 /// The parts of a text that may be left out.
@@ -51,7 +51,7 @@ pub struct Lessened {
     pub pieces: Pieces,
     /// The places in the former text that were left out.
     gone: Gone,
-    lore: HashSet<Uuid>,
+    ids: HashSet<Uuid>,
 }
 
 /// Places of a text that are left out, in order, each with the number of bytes that are left out before it.
@@ -62,7 +62,7 @@ impl Pieces {
     /// Lore entries with their priorities: the lowest priority goes first, then the oldest entry.
     #[must_use]
     pub fn of_lore(frame: Range<usize>, mut entries: Vec<(i32, Piece)>) -> Self {
-        entries.sort_by_key(|(priority, piece)| (*priority, piece.lore));
+        entries.sort_by_key(|(priority, piece)| (*priority, piece.id));
         let pieces = entries.into_iter().map(|(_, piece)| piece).collect();
         Self::listed_as(frame, pieces, ("entry", "entries"))
     }
@@ -90,6 +90,12 @@ impl Pieces {
         self
     }
 
+    /// What they tell, as far as that is known.
+    pub fn ids(&self) -> impl Iterator<Item = Uuid> {
+        let pieces: &[Piece] = if let Kind::Listed(pieces) = &self.kind { pieces } else { &[] };
+        pieces.iter().filter_map(|piece| piece.id)
+    }
+
     /// The number of bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -105,7 +111,7 @@ impl Pieces {
         let lines = text.get(self.frame.clone()).unwrap_or_default().split_inclusive('\n').map(|line| {
             let place = at..at + line.len();
             at = place.end;
-            Piece { place, tokens: tokens::count_line(line), lore: None }
+            Piece { place, tokens: tokens::count_line(line), id: None }
         });
         let mut pieces: Vec<Piece> = lines.skip(1).collect();
         pieces.pop();
@@ -157,7 +163,7 @@ impl Pieces {
                 hash: short_hash(&Sha256::digest(left.as_bytes())),
                 cut: format!("{out} {what} left out to fit into the context of {context} tokens"),
                 pieces: self.rest(&pieces, out, &gone),
-                lore: pieces.iter().take(out).filter_map(|piece| piece.lore).collect(),
+                ids: pieces.iter().take(out).filter_map(|piece| piece.id).collect(),
                 text: left,
                 gone,
             });
@@ -223,7 +229,7 @@ impl Lessened {
     /// The decisions about lore, with those that this revises.
     #[must_use]
     pub fn decided(&self, lore: &[LoreDecision], context: u32) -> Vec<LoreDecision> {
-        let decide = |decision: &LoreDecision| match self.lore.contains(&decision.id) {
+        let decide = |decision: &LoreDecision| match self.ids.contains(&decision.id) {
             true => LoreDecision { included: false, reason: LoreReason::OverContext { context }, ..decision.clone() },
             false => decision.clone(),
         };

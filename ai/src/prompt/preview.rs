@@ -13,6 +13,7 @@ use super::{
     cache::Prompts,
     lore::ScopeLore,
     names::PromptRequest,
+    recall_report::RecallReport,
     reminder::reminders,
     scope::LoreScope,
     shown::{Shown, ShownSection},
@@ -60,6 +61,9 @@ pub struct Preview {
     pub sections: Vec<SectionText>,
     pub messages: Vec<MessageText>,
     pub lore: Vec<LoreDecision>,
+    /// Why it holds which memories. Absent if it has no section for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall: Option<RecallReport>,
     /// `hit` if the base prompt was in the cache.
     pub cache: &'static str,
     /// What a session's AI would read about the game: `overview` or `delta`.
@@ -137,6 +141,9 @@ pub async fn preview_in(
         context: None,
         base_hash: shown.base_hash.as_ref().to_owned(),
         base_tokens: shown.base_tokens,
+        recall: shown
+            .recall
+            .map(|report| RecallReport { query: report.query.or_else(|| Some(look.action.to_owned())), ..report }),
         too_large: shown.too_large,
     })
 }

@@ -9,10 +9,11 @@ use super::{
     base_prompt::BasePrompt,
     cache::{CorpusKey, Prompts, StampedCorpus},
     cast::Cast,
-    corpora::{corpus_at, newest},
+    corpora::{corpus_at, count, newest},
     fence,
     key::PromptKey,
     pieces::{Piece, Pieces},
+    recall_report::RecallReport,
     segment::Segment,
     turn::{Cause, GOES_ON, Told},
 };
@@ -51,8 +52,14 @@ impl Recall {
     }
 }
 
-/// The memories of a prompt: the section of the base, and what is recalled.
-pub type Remembered = (Segment, Recall);
+/// The memories of a prompt.
+pub struct Remembered {
+    /// The section of the base.
+    pub memories: Segment,
+    pub recall: Recall,
+    /// How many memories the entity has about the player.
+    pub rows: usize,
+}
 
 /// Reads what an entity remembers about a player. One statement if everything has room, and those of the corpus if not.
 /// `version` is that of the memories' head. `was_chosen` says that the prompt before had no room for everything, so this one
@@ -69,11 +76,13 @@ pub async fn read(
 ) -> Result<Remembered> {
     let key = CorpusKey::from(key);
     if room.lines == 0 {
-        let cut = match newest(tx, &key, 1).await?.len() {
+        let rows = count(tx, &key).await?;
+        let cut = match rows {
             0 => String::new(),
-            _ => format!("no memory has room in {} tokens", room.budget),
+            _ => format!("none of {rows} memories has room in {} tokens", room.budget),
         };
-        return Ok((Segment { cut, ..Segment::counted(Section::Memories, "", 0) }, Recall::nothing()));
+        let memories = Segment { cut, ..Segment::counted(Section::Memories, "", 0) };
+        return Ok(Remembered { memories, recall: Recall::nothing(), rows });
     }
     if !was_chosen {
         let mut few = newest(tx, &key, FEW + 1).await?;
@@ -101,15 +110,11 @@ pub async fn unchanged((prompts, tx): (&Prompts, &TenantTx), base: &BasePrompt) 
     })
 }
 
-/// The section `recalled` for an action: what is new, and what matters to it.
+/// The section `recalled` for an action: what is new, and what matters to it. And why, but for what depends on the whole prompt.
 ///
 /// # Errors
 /// `internal` if the server is stopping.
-pub async fn recalled(base: &BasePrompt, recall: &Recall, told: Told<'_>) -> Result<Arc<Segment>> {
-    let held = match recall {
-        Recall::Same(segment) => return Ok(segment.clone()),
-        Recall::Chosen(held) => held.clone(),
-    };
+pub async fn recalled(base: &BasePrompt, recall: &Recall, told: Told<'_>) -> Result<(Arc<Segment>, RecallReport)> {
     let mut said = base.transcript.exchanges.iter().rev().map(|exchange| &exchange.said);
     let mut earlier = || said.find(|said| !said.trim().is_empty() && ***said != *GOES_ON).cloned();
     let action = match told.cause {
@@ -119,10 +124,18 @@ pub async fn recalled(base: &BasePrompt, recall: &Recall, told: Told<'_>) -> Res
         Cause::Significance => newest_words(told.action).into(),
         _ => told.action.into(),
     };
-    let earlier = earlier();
+    let (earlier, query) = (earlier(), (*action != *told.action).then(|| action.to_string()));
     let room = Room::of(&base.cast, base.layout.budget(Section::Memories, &base.cast.settings));
-    let segment = threads::apart(held.corpus.len() + room.bytes(), move || {
-        let selection = room.choose(&held.corpus, &Query::of_action(&action, earlier.as_deref()));
+    let held = match recall {
+        Recall::Chosen(held) => held.clone(),
+        Recall::Same(segment) => {
+            let report = RecallReport { query, rows: base.memory_rows, budget: room.budget, ..RecallReport::default() };
+            return Ok((segment.clone(), report));
+        }
+    };
+    let chosen = threads::apart(held.corpus.len() + room.bytes(), move || {
+        let query = Query::of_action(&action, earlier.as_deref());
+        let selection = room.choose(&held.corpus, &query);
         let lines = lines(&held.corpus, &selection, recall::Section::Turn);
         let cut = match selection.left_out {
             0 => String::new(),
@@ -132,9 +145,11 @@ pub async fn recalled(base: &BasePrompt, recall: &Recall, told: Told<'_>) -> Res
                 room.budget
             ),
         };
-        Segment { cut, ..room.write(Section::Recalled, &lines) }
+        let segment = Segment { cut, ..room.write(Section::Recalled, &lines) };
+        (Arc::new(segment), RecallReport::of(&held.corpus, &query, &selection, room.budget))
     });
-    segment.await.map(Arc::new)
+    let (segment, report) = chosen.await?;
+    Ok((segment, RecallReport { query, ..report }))
 }
 
 /// As much of the end of a text as queries read.
@@ -190,8 +205,8 @@ impl Room {
         recall::all_within(memories, self.lines, cost())?;
         let lines: Vec<Line<'_>> = memories.iter().map(|memory| Line { memory, relevance: 0.0 }).collect();
         let (settled, new) = lines.split_at(settled(lines.len()));
-        let recalled = self.write(Section::Recalled, new);
-        Some((self.write(Section::Memories, settled), Recall::Same(Arc::new(recalled))))
+        let recall = Recall::Same(Arc::new(self.write(Section::Recalled, new)));
+        Some(Remembered { memories: self.write(Section::Memories, settled), recall, rows: memories.len() })
     }
 
     fn choose(&self, corpus: &Corpus, query: &Query) -> Selection {
@@ -205,14 +220,15 @@ impl Room {
         let lines = |section| lines(corpus, &selection, section);
         let memories = self.write(Section::Memories, &lines(recall::Section::Base));
         if selection.left_out == 0 {
-            let recalled = self.write(Section::Recalled, &lines(recall::Section::Turn));
-            return (memories, Recall::Same(Arc::new(recalled)));
+            let recall = Recall::Same(Arc::new(self.write(Section::Recalled, &lines(recall::Section::Turn))));
+            return Remembered { memories, recall, rows: corpus.total() };
         }
         let cut = format!(
             "holds only pinned and new ones of {} memories; `recalled` holds those that matter to the action",
             corpus.total()
         );
-        (Segment { cut, ..memories }, Recall::Chosen(held.clone()))
+        let memories = Segment { cut, ..memories };
+        Remembered { memories, recall: Recall::Chosen(held.clone()), rows: corpus.total() }
     }
 
     /// Writes a section. If the model's context is too small, what is least relevant goes first; of equals the oldest, and pinned memories
@@ -229,7 +245,7 @@ impl Room {
             put_line(&mut text, memory);
             let cost = tokens::count_line(text.get(start..).unwrap_or_default());
             tokens += cost;
-            let piece = Piece { place: start..text.len(), tokens: cost, lore: None };
+            let piece = Piece { place: start..text.len(), tokens: cost, id: Some(memory.id) };
             pieces.push((memory.is_pinned, *relevance, piece));
         }
         text.push_str(&close);

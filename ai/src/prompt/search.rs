@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     cache::{CorpusKey, Prompts, StampedCorpus},
     corpora::{corpus_now, memories},
+    recall_report::ScoreView,
 };
 use crate::state::Ai;
 use base::{
@@ -59,27 +60,6 @@ pub struct SearchParams {
     /// How many memories at most.
     #[param(minimum = 1, maximum = 50, default = 10)]
     limit: Option<usize>,
-}
-
-/// How relevant a memory is.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ScoreView {
-    /// The sum of the others.
-    pub total: f64,
-    /// For the memory's own words.
-    pub own: f64,
-    /// For the memories that were written just before and after it.
-    pub near: f64,
-}
-
-impl ScoreView {
-    /// A score with three digits after the point.
-    #[must_use]
-    pub fn of(score: Score) -> Self {
-        let thousandths = |share: f64| (share * 1000.0).round();
-        let (total, own) = (thousandths(score.total()), thousandths(score.own));
-        Self { total: total / 1000.0, own: own / 1000.0, near: (total - own) / 1000.0 }
-    }
 }
 
 /// A memory that was found.
@@ -168,10 +148,10 @@ fn best(
     limit: usize,
     wanted: impl Fn(&Memory) -> bool,
 ) -> Vec<(Uuid, Score, Vec<String>)> {
-    let ranking = corpus.rank(query);
+    let (ranking, shared) = (corpus.rank(query), corpus.shared_words(query));
     let places = ranking.best_first().filter_map(|place| Some((place, corpus.memory(place)?, ranking.score(place)?)));
     let places = places.filter(|(_, memory, _)| wanted(memory)).take(limit);
-    places.map(|(place, memory, score)| (memory.id, score, corpus.shared_words(place, query))).collect()
+    places.map(|(place, memory, score)| (memory.id, score, shared.of(place))).collect()
 }
 
 /// The campaign's memories that have at least one word of a text. Two statements.

@@ -179,7 +179,7 @@ pub fn lore_section(heading: &str, lores: &[Arc<ScopeLore>], knower: Knower, bud
                 &entry.content,
             );
             let tokens = entry.tokens.saturating_add(FENCE_TOKENS);
-            pieces.push((entry.priority, Piece { place: start..text.len(), tokens, lore: Some(entry.id) }));
+            pieces.push((entry.priority, Piece { place: start..text.len(), tokens, id: Some(entry.id) }));
         }
         fence::close(&mut text, heading);
     }

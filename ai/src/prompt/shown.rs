@@ -1,13 +1,16 @@
 //! A prompt as one model reads it in one turn: the base prompt, the conversation, the turn's own message and the late texts, within the
 //! model's context window.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
+
+use uuid::Uuid;
 
 use super::{
     LoreDecision,
     assemble::Assembled,
     base_prompt::{BasePrompt, summed},
     fit::{self, GivesWay},
+    recall_report::RecallReport,
     remembered::{self, Recall},
     reminder::{self, Reminder},
     segment::Segment,
@@ -29,6 +32,8 @@ pub struct Shown {
     pub turn: TurnText,
     /// What the entity remembers for this turn's action. It is not kept with the conversation.
     recalled: Arc<Segment>,
+    /// Why it holds which memories. None if it has no section for them, or if no model reads it.
+    pub recall: Option<RecallReport>,
     pub reminders: Vec<Reminder>,
     /// The hash of the base prompt, and its tokens.
     pub base_hash: Arc<str>,
@@ -64,12 +69,13 @@ impl Shown {
         let Assembled { base, recall, .. } = assembled;
         let transcript = base.window();
         let turn = turn_text_apart(base, &transcript, told).await?;
-        // Nobody reads a greeting's prompt.
+        // No model reads a greeting's prompt.
+        let recalls = base.layout.base.contains(&Section::Memories) && told.cause != Cause::Arrival;
         let nothing = Recall::nothing();
-        let recall = if told.cause == Cause::Arrival { &nothing } else { recall };
-        let recalled = remembered::recalled(base, recall, told).await?;
-        Ok(Self {
+        let (recalled, report) = remembered::recalled(base, if recalls { recall } else { &nothing }, told).await?;
+        let mut shown = Self {
             recalled,
+            recall: recalls.then_some(report),
             segments: base.segments.clone(),
             history_cut: history_cut(base, &transcript),
             transcript,
@@ -78,7 +84,20 @@ impl Shown {
             base_hash: base.hash.clone(),
             base_tokens: base.tokens,
             too_large: None,
-        })
+        };
+        shown.count_memories();
+        Ok(shown)
+    }
+
+    /// Completes the report on memories: what they take, how many there are, and which were left out to fit the model's context.
+    fn count_memories(&mut self) {
+        let Some(report) = &mut self.recall else { return };
+        let sections = self.segments.iter().chain([&self.recalled]);
+        let sections = sections.filter(|s| matches!(s.section, Section::Memories | Section::Recalled));
+        report.used = sections.clone().map(|section| section.tokens).sum();
+        let shown: HashSet<Uuid> = sections.flat_map(|section| section.pieces.ids()).collect();
+        report.left_out = report.rows.saturating_sub(shown.len());
+        report.revise(&shown);
     }
 
     /// Makes it fit the context window of the model that is asked. This can take a while for a large prompt, so no transaction waits for it.
@@ -96,6 +115,7 @@ impl Shown {
         self.too_large = too_large;
         (self.base_hash, self.base_tokens) = summed(&self.segments);
         self.history_cut = history_cut(base, &self.transcript);
+        self.count_memories();
         Ok(())
     }
 

@@ -233,7 +233,7 @@ impl<'t> Room<'t> {
         } else {
             self.used += cost;
             let place = out.len()..out.len() + fenced.len();
-            self.pieces.push((entry.priority, Piece { place, tokens: cost, lore: Some(entry.id) }));
+            self.pieces.push((entry.priority, Piece { place, tokens: cost, id: Some(entry.id) }));
             out.push_str(&fenced);
             Taken::Now
         }

@@ -14,7 +14,7 @@ use super::{
     view::{CallError, LlmCall, Timings, TurnView},
     words::{About, Words},
 };
-use crate::prompt::LoreDecision;
+use crate::prompt::{LoreDecision, recall_report::RecallReport};
 use base::{
     error::{Error, Result},
     stored::Columns,
@@ -81,6 +81,8 @@ struct TurnTrace {
     turn_text: String,
     /// At most 200 lore entries: those in the prompt, and those left out because of a budget or a secret.
     lore: Vec<LoreDecision>,
+    /// Why the prompt held which memories. Only for turns of NPCs and owners that a model answered.
+    recall: Option<RecallReport>,
     /// What was cut to fit budgets and the model's context: for each section its name and what was cut.
     cut: Vec<Vec<String>>,
     /// The calls to models, in order.
@@ -175,6 +177,9 @@ fn add_action(trace: &mut Value, action: Option<String>) {
     let action = action.unwrap_or_default();
     if let Some(Value::String(text)) = trace.get_mut("turn_text") {
         *text = prompt_text::with_words(std::mem::take(text), &action);
+    }
+    if let Some(Value::Object(recall)) = trace.get_mut("recall") {
+        recall.entry("query").or_insert_with(|| Value::String(action.clone()));
     }
     if let Value::Object(members) = trace {
         members.insert("action".to_owned(), Value::String(action));

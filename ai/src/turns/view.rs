@@ -14,7 +14,7 @@ use super::{
     kind::{Trigger, TurnKind},
     subject::Subject,
 };
-use crate::prompt::LoreDecision;
+use crate::prompt::{LoreDecision, recall_report::RecallReport};
 use base::{
     clock,
     error::{Code, Error},
@@ -258,6 +258,9 @@ pub struct Trace<'a> {
     pub turn_text: String,
     /// The lore entries in the prompt, and those left out because of a budget, the model's context or a secret.
     pub lore: Vec<&'a LoreDecision>,
+    /// Why the prompt holds which memories. Without the query if that is the action.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall: Option<&'a RecallReport>,
     /// What was cut to fit budgets and the model's context, by section.
     pub cut: Vec<(&'static str, &'a str)>,
     pub llm_calls: &'a [LlmCall],

@@ -83,6 +83,7 @@ mod pages;
 mod pending_form;
 pub mod query;
 mod reactions;
+mod recalled;
 mod render_blocks;
 mod saving;
 mod scenes;

@@ -13,12 +13,13 @@ use super::{
     in_the_way::{self, InTheWay},
     list::moment_of,
     lore::reason_in_words,
+    recalled::{self, Recalled},
     words::at as text,
     world_form::{form_id, once},
 };
 use crate::render_blocks;
 use ai::{
-    prompt::LoreReason,
+    prompt::{LoreReason, recall_report::RecallReport},
     tools::remembers,
     turns::{
         again::{self, Wished},
@@ -87,6 +88,7 @@ struct TurnPage {
     cut: Vec<(String, String)>,
     removed: Vec<(&'static str, String)>,
     lore: Vec<LoreRow>,
+    recalled: Option<Recalled>,
     calls: Vec<Call>,
     model_calls: Vec<ModelCall>,
     sees_trace: bool,
@@ -169,6 +171,10 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
     let turn = trace::find(&tx, &at.caller, at.campaign.id.0, id).await?;
     let names = trace::names(&tx, id).await?;
     let lore = entries(&tx, &turn).await?;
+    let recalled = match turn.pointer("/trace/recall").and_then(|report| RecallReport::deserialize(report).ok()) {
+        Some(report) => Some(recalled::recalled(at, &tx, report).await?),
+        None => None,
+    };
     let is_undone = turn.get("undone_at").is_some_and(|at| !at.is_null());
     let calls = calls(&tx, at.campaign.id.0, &turn).await?;
     let kind = text(&turn, "/kind");
@@ -222,6 +228,7 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
         removed: list(&turn, "/trace/removed").map(|removed| (rule_of(removed), text(removed, "/text"))).collect(),
         cut: list(&turn, "/trace/cut").map(|cut| (text(cut, "/0").replace('_', " "), text(cut, "/1"))).collect(),
         lore,
+        recalled,
         calls,
         model_calls: list(&turn, "/trace/llm_calls").map(model_call).collect(),
         sees_trace: may_gm,

@@ -25,6 +25,7 @@ impl AnswerTurn<'_> {
         let cut = self.shown.sections().map(|section| (section.name, section.cut));
         let trace = Trace {
             lore: self.shown.lore().take(200).collect(),
+            recall: self.shown.recall.as_ref(),
             cut: cut.filter(|(_, cut)| !cut.is_empty()).collect(),
             ..self.talk.trace(self.shown.read_turn())
         };

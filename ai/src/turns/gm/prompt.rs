@@ -277,6 +277,7 @@ impl GmPrompt {
             messages: messages.iter().map(|m| MessageText { role: m.role, content: m.content.concat() }).collect(),
             sections: self.sections().map(section).collect(),
             lore: self.lore().cloned().collect(),
+            recall: None,
             cache: if self.hit { "hit" } else { "miss" },
             context: Some(self.context),
             base_hash: self.base.hash.clone(),

@@ -6,7 +6,11 @@ use std::collections::HashMap;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::super::{InCampaign, lore::reason_in_words};
+use super::super::{
+    InCampaign,
+    lore::reason_in_words,
+    recalled::{self, Recalled},
+};
 use ai::prompt::{LoreDecision, LoreReason, preview::Preview};
 use base::{
     error::{Result, TooLarge},
@@ -30,6 +34,7 @@ pub struct View {
     pub too_large: Option<TooLarge>,
     pub sections: Vec<Part>,
     pub messages: Vec<(String, String)>,
+    pub recalled: Option<Recalled>,
     pub inside: usize,
     pub woken: usize,
     pub outside: usize,
@@ -102,7 +107,12 @@ pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -
     near.truncate(ENTRIES_SHOWN);
     far.truncate(ENTRIES_SHOWN);
     let ids: Vec<Uuid> = near.iter().chain(&far).map(|entry| entry.id).collect();
-    let mut waking = overview::waking(&at.read().await?, &ids).await?;
+    let tx = at.read().await?;
+    let mut waking = overview::waking(&tx, &ids).await?;
+    let recalled = match preview.recall {
+        Some(report) => Some(recalled::recalled(at, &tx, report).await?),
+        None => None,
+    };
     let action = fold(action);
     let mut entries = |list: Vec<LoreDecision>| list.into_iter().map(|e| entry(e, &mut waking, &action)).collect();
     Ok(View {
@@ -110,6 +120,7 @@ pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -
         total_tokens: preview.total_tokens,
         base_tokens: preview.base_tokens,
         too_large: preview.too_large,
+        recalled,
         inside,
         woken,
         outside,

@@ -12,6 +12,7 @@ pub mod evaluate;
 mod query;
 mod rank;
 mod select;
+mod shared;
 mod stop_words;
 mod terms;
 
@@ -19,4 +20,5 @@ pub use corpus::{Corpus, Memory};
 pub use query::{QUERY_CHARS_MAX, Query};
 pub use rank::{Ranking, Score};
 pub use select::{Decision, Reason, SETTLED_STEP, Section, Selection, all_within, settled};
+pub use shared::SharedWords;
 pub use stop_words::is_stop_word;

@@ -4,15 +4,12 @@
 //! just before and after it. Rarity and mean length are counted within the corpus, so no other memory moves a score.
 //! `docs/decisions/0060-recall.md` says what each step is worth.
 
-use std::{
-    cmp::Ordering,
-    collections::{BinaryHeap, HashSet},
-};
+use std::{cmp::Ordering, collections::BinaryHeap};
 
 use super::{
-    corpus::{Corpus, Row, SATURATION, TermNumber},
+    corpus::{Corpus, SATURATION, TermNumber},
     query::Query,
-    terms::{Term, Word},
+    terms::Word,
 };
 
 /// The most occurrences of terms that are counted for a query. The rarest terms come first, so what is left out says least.
@@ -23,8 +20,6 @@ const NAMED: f64 = 1.3;
 const OTHER: f64 = 0.8;
 /// What a row gets of the scores of its neighbours, by their distance.
 const NEAR: [f64; 4] = [0.3, 0.3, 0.15, 0.15];
-/// A row is said to have a word if it has so many of its pieces, and half of them.
-const PIECES_MIN: usize = 2;
 
 /// How relevant a memory is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -149,60 +144,6 @@ impl Corpus {
             return None;
         }
         self.number(word.whole()).filter(|number| self.is_head(*number))
-    }
-
-    /// The words of the query that the row at a place has, or has in another form. Of a script without spaces, the runs of letters
-    /// that both have.
-    #[must_use]
-    pub fn shared_words(&self, place: usize, query: &Query) -> Vec<String> {
-        let Some(row) = self.rows().get(place) else { return Vec::new() };
-        let mut shared = Vec::new();
-        for word in &query.words {
-            if word.is_dense {
-                shared.extend(self.shared_runs(row, word));
-            } else if self.has_most_of(row, word) {
-                shared.push(word.text.clone());
-            }
-        }
-        let mut named = HashSet::new();
-        shared.retain(|word| named.insert(word.clone()));
-        shared
-    }
-
-    fn has(&self, row: &Row, term: Term) -> bool {
-        self.number(term).is_some_and(|number| row.terms.binary_search(&number).is_ok())
-    }
-
-    fn has_most_of(&self, row: &Row, word: &Word) -> bool {
-        if self.has(row, word.whole()) {
-            return true;
-        }
-        let (mut found, mut all) = (0, 0);
-        for piece in word.pieces() {
-            all += 1;
-            found += usize::from(self.has(row, piece));
-        }
-        found >= PIECES_MIN && found * 2 >= all
-    }
-
-    fn shared_runs(&self, row: &Row, word: &Word) -> Vec<String> {
-        if word.len() == 1 {
-            return word.asked().filter(|letter| self.has(row, *letter)).map(|_| word.part(0, 1)).collect();
-        }
-        let mut runs = Vec::new();
-        let mut start = None;
-        for (place, pair) in word.pieces().enumerate() {
-            match (self.has(row, pair), start) {
-                (true, None) => start = Some(place),
-                (false, Some(from)) => {
-                    runs.push(word.part(from, place + 1));
-                    start = None;
-                }
-                _ => {}
-            }
-        }
-        runs.extend(start.map(|from| word.part(from, word.len())));
-        runs
     }
 }
 

@@ -1,0 +1,163 @@
+//! Why a prompt holds which memories, for those who may read prompts.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use world::memory::recall::{self, Corpus, Decision, Query, Reason, Score, Selection};
+
+/// The most memories that a report names.
+const ITEMS_MAX: usize = 1000;
+
+/// Which memories a prompt holds, and why.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct RecallReport {
+    /// What the memories were compared with: the action, or for an answer that goes on the last action before it.
+    #[schema(value_type = String, required = true)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// How many memories the holder has about the player.
+    pub rows: usize,
+    /// The tokens that the sections `memories` and `recalled` may have together.
+    pub budget: u32,
+    /// The tokens that they have.
+    pub used: u32,
+    /// How many memories are left out.
+    pub left_out: usize,
+    /// Empty if there was room for all. Else all memories in the prompt, in the order of writing, and then the best 50 that are left out; 1,000
+    /// at most.
+    #[schema(max_items = 1000)]
+    pub items: Vec<RecallItem>,
+}
+
+/// A memory, and why it is in the prompt or not.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct RecallItem {
+    /// Always `memory`.
+    pub kind: RecallKind,
+    /// The memory's id.
+    pub id: Uuid,
+    /// Whether the prompt holds it.
+    pub included: bool,
+    /// Where it stands; null if it is left out.
+    #[schema(required = true)]
+    pub section: Option<RecallSection>,
+    /// Why it is there, or why it is not.
+    pub reason: RecallReason,
+    /// Null if it has nothing to do with the query.
+    #[schema(required = true)]
+    pub score: Option<ScoreView>,
+    /// The words of the query that it has, also in another form; at most 20.
+    pub words: Vec<String>,
+}
+
+/// What was recalled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecallKind {
+    Memory,
+}
+
+/// A section of a prompt with memories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecallSection {
+    /// In the base prompt.
+    Memories,
+    /// In the turn's message.
+    Recalled,
+}
+
+impl From<recall::Section> for RecallSection {
+    fn from(section: recall::Section) -> Self {
+        match section {
+            recall::Section::Base => Self::Memories,
+            recall::Section::Turn => Self::Recalled,
+        }
+    }
+}
+
+/// Why a memory is in a prompt, or why it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RecallReason {
+    /// It is pinned.
+    Pinned,
+    /// It is one of the newest.
+    Newest,
+    /// It has to do with the query.
+    Relevant,
+    /// It says again what a memory in the prompt says.
+    Echo,
+    /// There was no room.
+    OverBudget,
+}
+
+impl From<Reason> for RecallReason {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::Pinned => Self::Pinned,
+            Reason::Newest => Self::Newest,
+            Reason::Relevant => Self::Relevant,
+            Reason::Echo => Self::Echo,
+            Reason::OverBudget => Self::OverBudget,
+        }
+    }
+}
+
+/// How relevant a memory is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ScoreView {
+    /// The sum of the others.
+    pub total: f64,
+    /// For the memory's own words.
+    pub own: f64,
+    /// For the memories that were written just before and after it.
+    pub near: f64,
+}
+
+impl ScoreView {
+    /// A score with three digits after the point.
+    #[must_use]
+    pub fn of(score: Score) -> Self {
+        let thousandths = |share: f64| (share * 1000.0).round();
+        let (total, own) = (thousandths(score.total()), thousandths(score.own));
+        Self { total: total / 1000.0, own: own / 1000.0, near: (total - own) / 1000.0 }
+    }
+}
+
+impl RecallReport {
+    /// Reports what was chosen for a query.
+    #[must_use]
+    pub fn of(corpus: &Corpus, query: &Query, selection: &Selection, budget: u32) -> Self {
+        let shared = corpus.shared_words(query);
+        let item = |decision: &Decision| {
+            Some(RecallItem {
+                kind: RecallKind::Memory,
+                id: corpus.memory(decision.memory)?.id,
+                included: decision.section.is_some(),
+                section: decision.section.map(RecallSection::from),
+                reason: decision.reason.into(),
+                score: decision.score.map(ScoreView::of),
+                words: shared.of(decision.memory),
+            })
+        };
+        Self {
+            query: None,
+            rows: corpus.total(),
+            budget,
+            used: 0,
+            left_out: selection.left_out,
+            items: selection.decisions.iter().take(ITEMS_MAX).filter_map(item).collect(),
+        }
+    }
+
+    /// Reports what was left out so that the prompt fits into the model's context. `shown` are the memories that stay.
+    pub fn revise(&mut self, shown: &HashSet<Uuid>) {
+        for item in self.items.iter_mut().filter(|item| item.included && !shown.contains(&item.id)) {
+            (item.included, item.section, item.reason) = (false, None, RecallReason::OverBudget);
+        }
+    }
+}
