@@ -256,6 +256,13 @@ fn the_words_that_a_row_shares_are_named() {
     assert_eq!(words(0, "the and to cid"), Vec::<String>::new());
     assert_eq!(words(1, "馬を貸し、馬を"), ["馬を貸し", "馬を"]);
     assert_eq!(words(7, "cider"), Vec::<String>::new());
+    // A player decides how long a word is and how many there are.
+    let long = ["x".repeat(2000), "馬".repeat(2000), (0..400).map(|n| format!("w{n} ")).collect()];
+    let corpus = self::corpus(&long.each_ref().map(String::as_str));
+    for (place, asked) in long.iter().enumerate() {
+        let named = corpus.shared_words(&Query::of(asked)).of(place);
+        assert!((1..=20).contains(&named.len()) && named.iter().all(|word| word.chars().count() <= 50), "{named:?}");
+    }
 }
 
 #[test]

@@ -21,7 +21,6 @@ use edge::caller::Caller;
 use world::campaigns::prompt_section::Section;
 
 /// A base prompt, and what is recalled with it.
-#[derive(Clone)]
 pub struct Assembled {
     pub base: Arc<BasePrompt>,
     pub recall: Recall,

@@ -49,7 +49,7 @@ pub struct RecallItem {
     /// Null if it has nothing to do with the query.
     #[schema(required = true)]
     pub score: Option<ScoreView>,
-    /// The words of the query that it has, also in another form; at most 20.
+    /// The words of the query that it has, also in another form: at most 20 of the first 100, cut to 50 letters.
     pub words: Vec<String>,
 }
 

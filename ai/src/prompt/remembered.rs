@@ -24,13 +24,12 @@ use world::{
     memory::recall::{self, Corpus, Memory, QUERY_CHARS_MAX, Query, Selection, settled},
 };
 
-/// So many memories are read at once, without an index. More are never all in a prompt without one.
+/// At most so many memories are read at once, without an index. Of more, prompts choose from an indexed corpus.
 const FEW: usize = 500;
 /// About how many bytes a token has.
 const TOKEN_BYTES: usize = 4;
 
 /// What a prompt holds of an entity's memories beside the section `memories`.
-#[derive(Clone)]
 pub enum Recall {
     /// The same for all actions, because everything has room.
     Same(Arc<Segment>),

@@ -68,7 +68,8 @@ pub struct FoundMemory {
     #[serde(flatten)]
     pub memory: MemoryView,
     pub score: ScoreView,
-    /// The words of the query that the memory has, also in another form. Of a script without spaces, the letters that both have in a row.
+    /// The words of the query that the memory has, also in another form: at most 20 of the first 100, cut to 50 letters. Of a script without
+    /// spaces, the letters that both have in a row.
     pub words: Vec<String>,
 }
 

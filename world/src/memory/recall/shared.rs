@@ -10,7 +10,9 @@ use super::{
 const PIECES_MIN: usize = 2;
 /// The most words that are named for a row…
 const NAMED_MAX: usize = 20;
-/// …and the most words of a query that are looked for.
+/// …and the most letters of one, because a player decides how long words are, and each memory names them again.
+const LETTERS_MAX: usize = 50;
+/// The most words of a query that are looked for.
 const ASKED_MAX: usize = 100;
 
 /// The words of a query, as a corpus knows them.
@@ -44,15 +46,18 @@ impl Corpus {
 }
 
 impl SharedWords<'_> {
-    /// The words that the row at a place has, or has in another form; at most 20. Of a script without spaces, the runs of letters that both
-    /// have.
+    /// The words that the row at a place has, or has in another form; at most 20, of at most 50 letters. Of a script without spaces, the
+    /// runs of letters that both have.
     #[must_use]
     pub fn of(&self, place: usize) -> Vec<String> {
         let Some(row) = self.corpus.rows().get(place) else { return Vec::new() };
         let mut shared: Vec<String> = Vec::new();
         for asked in &self.asked {
             let found = if asked.word.is_dense { asked.runs_in(row) } else { asked.word_in(row) };
-            for word in found {
+            for mut word in found {
+                if let Some((end, _)) = word.char_indices().nth(LETTERS_MAX) {
+                    word.truncate(end);
+                }
                 if !shared.contains(&word) {
                     shared.push(word);
                 }
