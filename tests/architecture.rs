@@ -175,6 +175,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "ai",
         &[
+            "fair_cache",
+            "corpora",
             "frontends",
             "tools",
             "prompt",

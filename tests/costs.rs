@@ -55,7 +55,7 @@ const USUAL: [(&str, [f64; 8]); 7] = [
     // Its prompt is written anew, because the one before has added a memory.
     ("turn with a memory", [10.0, 15.0, 3.0, 63.5, 11_250.0, 272.0, 1400.0, 495_000.0]),
     // Chosen from 2,000 memories. Its trace says why each of 200 is in or out.
-    ("turn that recalls", [2.0, 6.0, 0.0, 49.3, 16_000.0, 161.0, 1790.0, 833_000.0]),
+    ("turn that recalls", [2.0, 6.0, 0.0, 49.3, 15_550.0, 161.0, 1206.0, 616_000.0]),
     ("planned roll", [2.0, 6.0, 0.0, 36.0, 7_430.0, 106.0, 506.0, 144_500.0]),
     ("known plan", [2.0, 6.0, 0.0, 31.7, 6_650.0, 98.0, 332.0, 104_000.0]),
 ];

@@ -8,7 +8,10 @@ mod replicas;
 
 use std::sync::Arc;
 
-use ai::prompt::{cache::FairCache, key::Alias, weigh::Weigh};
+use ai::{
+    fair_cache::{FairCache, Weigh},
+    prompt::key::Alias,
+};
 use entity::kind::EntityKind;
 use uuid::Uuid;
 

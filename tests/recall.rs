@@ -1,9 +1,12 @@
 //! Memory by relevance: the ranking, and how well it finds what answers a question. `recall/selection.rs` is about filling a budget,
-//! `recall/search.rs` about searching over REST and in the editor, `recall/prompt.rs` about prompts.
+//! `recall/search.rs` about searching over REST and in the editor, `recall/prompt.rs` about prompts, `recall/tool.rs` about the tool,
+//! and `recall/gone.rs` about memories that are there no more.
 
+mod gone;
 mod prompt;
 mod search;
 mod selection;
+mod tool;
 
 use base::fold;
 use entity::memory::Source;

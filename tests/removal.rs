@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Executor, PgConnection, Row};
 use world::campaigns::removal;
 
-use crate::support::{Child, Client, Prepared, Server, World, sse::Events, until};
+use crate::support::{Child, Prepared, Server, World, sse::Events, until};
 
 /// Adds `count` memories of Bob's, as many as nobody writes by hand.
 async fn remember(db: &mut PgConnection, count: i32) {
@@ -217,7 +217,7 @@ async fn who_follows_a_campaign_is_told_that_it_went() {
     let server = Server::start().await;
     let replica = Server::on(server.db.clone(), &[]).await;
     let tenant = server.tenant("acme").await;
-    let there = Client { server: &replica, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&replica);
     let world = tenant.world().await;
     let campaign = world.get("").await.expect(200).id();
     let mut streams = Vec::new();

@@ -5,6 +5,8 @@
 
 pub mod bridge;
 pub mod commands;
+pub mod corpora;
+pub mod fair_cache;
 pub mod frontends;
 pub mod planner;
 pub mod prompt;

@@ -236,8 +236,7 @@ async fn what_a_server_keeps_in_memory_does_not_tell_it_again() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     let replica = Server::on(server.db.clone(), &[]).await;
-    let there =
-        crate::support::Client { server: &replica, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&replica);
     let elsewhere = World { client: &there, slug: world.slug.clone() };
     person(&world).await;
     world.patch("/npcs/innkeeper_bob", json!({ "description": format!("He fears {NAME}.") })).await.expect(200);

@@ -77,7 +77,7 @@ async fn two_servers_send_the_same_bytes() {
     let one = Server::start().await;
     let two = Server::on(one.db.clone(), &[]).await;
     let tenant = one.tenant("acme").await;
-    let same = Client { server: &two, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let same = tenant.at(&two);
     let world = tenant.world().await;
     budgets(&world, json!({ "history": 600 })).await;
     super::lore(&world, "ale", json!({ "activation": "keyword", "keys": ["ale"] })).await;
@@ -104,7 +104,7 @@ async fn two_servers_send_the_same_bytes() {
     assert!(ours.to_string().contains("Answer 10.") && !ours.to_string().contains("Answer 11."));
     // And a server that starts now, with nothing cached, sends the same again.
     let three = Server::on(one.db.clone(), &[]).await;
-    let fresh = Client { server: &three, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let fresh = tenant.at(&three);
     assert_eq!(would_send(&fresh, &world.slug, "native").await, ours);
 }
 

@@ -10,7 +10,7 @@ async fn an_edit_through_one_is_seen_by_the_next_turn_on_another() {
     let one = Server::start().await;
     let two = Server::on(one.db.clone(), &[]).await;
     let tenant = one.tenant("acme").await;
-    let there = Client { server: &two, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&two);
     let world = tenant.world().await;
     let turn = async || there.npc_turn(&world.slug, "innkeeper_bob", "player_alice", "Hello").await.expect(200);
     two.model.set_script(Script::always(Reply::text("Hm.")));
@@ -43,7 +43,7 @@ async fn what_was_acknowledged_is_in_every_prompt_after_it() {
     let one = Server::start().await;
     let two = Server::on(one.db.clone(), &[]).await;
     let tenant = one.tenant("acme").await;
-    let there = Client { server: &two, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&two);
     let world = tenant.world().await;
     let path = world.path("/npcs/innkeeper_bob/prompt");
     let read = async |client: &Client<'_>| {

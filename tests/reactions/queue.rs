@@ -17,8 +17,7 @@ async fn one_crossing_is_one_reaction() {
     let world = town(tenant.world().await).await;
     threshold(&world, "npcs/innkeeper_bob", 100).await;
     let second = Server::on(server.db.clone(), &[]).await;
-    let there =
-        crate::support::Client { server: &second, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&second);
     server.model.set_script(Script::always(Reply::text("Enough!")));
     second.model.set_script(Script::always(Reply::text("Enough!")));
     let all = (0..100).map(|n| {

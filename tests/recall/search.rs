@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use world::memory::recall::{Corpus, evaluate::PLAY_LOG};
 
 use super::{BOB, HORSE, many, noted};
-use crate::support::{Answer, Client, Server, World};
+use crate::support::{Answer, Server, World};
 
 async fn search(world: &World<'_>, q: &str, more: &str) -> Answer {
     let q: String = url::form_urlencoded::byte_serialize(q.as_bytes()).collect();
     world.get(&format!("/memories/search?q={q}{more}")).await
 }
 
-async fn found(world: &World<'_>, q: &str, more: &str) -> Vec<String> {
+pub async fn found(world: &World<'_>, q: &str, more: &str) -> Vec<String> {
     let answer = search(world, q, more).await.expect(200);
     assert_eq!(answer.body["next_cursor"], Value::Null);
     answer.items().iter().map(|memory| memory["text"].as_str().unwrap().to_owned()).collect()
@@ -164,7 +164,7 @@ async fn a_search_is_never_out_of_date() {
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
     let replica = Server::on(server.db.clone(), &[]).await;
-    let there = Client { server: &replica, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&replica);
     let elsewhere = World { client: &there, slug: world.slug.clone() };
     let places =
         ["&holder_id=innkeeper_bob&player_id=player_alice", "&holder_id=innkeeper_bob", "&player_id=player_alice", ""];

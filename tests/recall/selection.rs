@@ -207,6 +207,21 @@ fn any_memory() -> impl Strategy<Value = (String, bool)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
+    /// A corpus that was renewed chooses like one that was read at once.
+    #[test]
+    fn what_a_corpus_was_before_decides_nothing(rows in vec(any_memory(), 1..60), asked in "[a-d 馬酒]{0,20}", known in 0usize..60, budget in 0u32..300) {
+        let memories: Vec<Memory> =
+            (0..).zip(&rows).map(|(seq, (text, is_pinned))| Memory { is_pinned: *is_pinned, ..memory(seq, text) }).collect();
+        let (before, after) = memories.split_at(known.min(memories.len()));
+        // Read newest first, and with one that is gone since.
+        let gone = memory(-1, "abc 馬酒");
+        let known = Corpus::of(before.iter().rev().cloned().chain([gone]));
+        select(&known, &asked, budget);
+        let renewed = known.renewed(|memory| memory.seq >= 0, after.iter().cloned());
+        let (renewed, fresh) = (select(&renewed, &asked, budget), select(&Corpus::of(memories), &asked, budget));
+        prop_assert_eq!((renewed.base, renewed.turn, renewed.used), (fresh.base, fresh.turn, fresh.used));
+    }
+
     #[test]
     fn a_budget_holds(rows in vec(any_memory(), 0..60), asked in "[a-d 馬酒]{0,20}", other in "[a-d 馬酒]{0,20}", budget in 0u32..300) {
         let corpus = Corpus::of((0..).zip(&rows).map(|(seq, (text, is_pinned))| Memory { is_pinned: *is_pinned, ..memory(seq, text) }));

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Session;
-use crate::support::{Client, Server};
+use crate::support::Server;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frontend_that_comes_back_takes_its_session_over() {
@@ -104,7 +104,7 @@ async fn replicas_share_a_session() {
     let session = Session::open(&world, "vtt").await;
     session.turn().await;
     session.chat("Hello!").await;
-    let there = Client { server: &replica, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&replica);
     let path = world.path(&session.path("/turns"));
     let turn = there.post(&path, json!({})).await.expect(200);
     assert_eq!(turn.body["context"], "delta");

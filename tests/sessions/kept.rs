@@ -58,7 +58,7 @@ async fn what_is_kept_is_never_told_when_it_is_no_longer_true() {
     for (method, path, body) in changes {
         turns.push(session.turn().await["id"].as_str().unwrap().to_owned());
         let fresh = Server::on(server.db.clone(), &[]).await;
-        let there = Client { server: &fresh, tenant: tenant.tenant, credential: tenant.credential.clone() };
+        let there = tenant.at(&fresh);
         assert_eq!(
             told(&tenant, &world, &session).await,
             told(&there, &world, &session).await,
@@ -76,7 +76,7 @@ async fn what_is_kept_is_never_told_when_it_is_no_longer_true() {
     }
     // The conversation, which another server lengthens, and which shrinks.
     let fresh = Server::on(server.db.clone(), &[]).await;
-    let there = Client { server: &fresh, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&fresh);
     there.post(&world.path(&session.path("/turns")), json!({})).await.expect(200);
     assert_eq!(told(&tenant, &world, &session).await, told(&there, &world, &session).await);
     let last = turns.last().unwrap();

@@ -262,6 +262,11 @@ impl Answer {
 }
 
 impl<'a> Client<'a> {
+    /// The same client at another server.
+    pub fn at<'s>(&self, server: &'s Server) -> Client<'s> {
+        Client { server, tenant: self.tenant, credential: self.credential.clone() }
+    }
+
     /// The same tenant with a key of these scopes only.
     pub async fn with_scopes(&self, scopes: &[Scope]) -> Client<'a> {
         let key = NewKey::generate();

@@ -94,7 +94,7 @@ async fn many_posts_with_one_key_are_one_turn() {
     let server = Server::start().await;
     let replica = Server::on(server.db.clone(), &[]).await;
     let tenant = server.tenant("acme").await;
-    let there = Client { server: &replica, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&replica);
     let world = tenant.world().await;
     for server in [&server, &replica] {
         let script = [remember("Once.").delay_ms(150), Reply::text("Thanks.").delay_ms(150)];
@@ -171,7 +171,7 @@ async fn a_queued_turn_is_a_turn() {
     let server = Server::start().await;
     let replica = Server::on(server.db.clone(), &[]).await;
     let tenant = server.tenant("acme").await;
-    let there = Client { server: &replica, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&replica);
     let world = tenant.world().await;
     let session = world.post("/sessions", json!({ "client_id": "vtt", "role": "gm" })).await.expect(201).id();
     for (path, more) in [

@@ -136,7 +136,7 @@ async fn many_hear_a_turn_of_another_server() {
     let server = Server::start().await;
     let replica = Server::on(server.db.clone(), &[]).await;
     let tenant = server.tenant("acme").await;
-    let there = Client { server: &replica, tenant: tenant.tenant, credential: tenant.credential.clone() };
+    let there = tenant.at(&replica);
     let world = tenant.world().await;
     server.model.set_script(always(Reply::text("Hm, hm, hm.").held()));
     let turn = later(&tenant, &world, "innkeeper_bob").await["turn_id"].as_str().unwrap().to_owned();

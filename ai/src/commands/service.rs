@@ -135,7 +135,17 @@ async fn at_once(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandR
         let place = Place { tx, campaign, caller };
         let scene = scenes::service::named(&place, wanted.scene.as_deref(), wanted.channel.as_deref()).await?;
         let work = Work::within(tx, campaign);
-        let cx = CommandCx { work: &work, caller, campaign, player, name: &name, scene, turn, said: None };
+        let cx = CommandCx {
+            work: &work,
+            corpora: &app.prompts.corpora,
+            caller,
+            campaign,
+            player,
+            name: &name,
+            scene,
+            turn,
+            said: None,
+        };
         let done = command.run(&cx, wanted.arguments.clone()).await.map_err(in_arguments)?;
         let CommandOutcome { visibility, result, message, messages, call } = done;
         limits::check_rows_more(tx, caller.tenant.limits.rows_per_kind, "message", messages.len() as u64).await?;

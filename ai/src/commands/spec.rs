@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
+    corpora::Corpora,
     tools::{
         self, Tool, Work,
         spec::{ActorKind, ToolCx},
@@ -25,6 +26,7 @@ use world::{encounters::stand::Stand, messages::service::NewMessage, playing::Re
 /// The context of a command: who gives it, and where.
 pub struct CommandCx<'a> {
     pub work: &'a Work<'a>,
+    pub corpora: &'a Corpora,
     pub caller: &'a Caller,
     pub campaign: Uuid,
     /// The character who acts.
@@ -72,6 +74,7 @@ impl CommandCx<'_> {
         ToolCx {
             effects: None,
             work: self.work,
+            corpora: self.corpora,
             campaign: self.campaign,
             kind: ActorKind::Character,
             entity: self.player,

@@ -84,7 +84,17 @@ impl PlanTurn<'_> {
             let name = self.scene.player_name.as_str();
             let said = Some((turn, self.request.text.as_str()));
             let work = Work::new(&app.pool, &actor, campaign, None);
-            let cx = CommandCx { work: &work, caller, campaign, player, name, scene, turn: Some(turn), said };
+            let cx = CommandCx {
+                work: &work,
+                corpora: &app.prompts.corpora,
+                caller,
+                campaign,
+                player,
+                name,
+                scene,
+                turn: Some(turn),
+                said,
+            };
             let done = match command.run(&cx, plan.args.clone()).await {
                 Ok(done) => self.end_with_outcome(done, plan, reason, work).await,
                 Err(error) => Err(error),

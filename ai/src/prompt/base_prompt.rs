@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::{
-    cast::Cast, hash, here::Here, key::PromptKey, lore::ScopeLore, segment::Segment, transcript::Transcript,
-    weigh::Weigh,
-};
-use crate::prompt::key::task_of;
+use super::{cast::Cast, hash, here::Here, key::PromptKey, lore::ScopeLore, segment::Segment, transcript::Transcript};
+use crate::{fair_cache::Weigh, prompt::key::task_of};
 use base::error::Result;
 use edge::{
     models::{Choice, TenantModels},

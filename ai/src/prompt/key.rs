@@ -1,5 +1,6 @@
 //! The key of a base prompt, and the names under which requests ask for it.
 
+use crate::corpora::CorpusKey;
 use edge::tenants::tasks::Task;
 use entity::kind::EntityKind;
 use llm::ReplyMode;
@@ -37,6 +38,12 @@ impl PromptKey {
     #[must_use]
     pub fn talk_head(&self) -> String {
         talk_head(self.entity, self.player)
+    }
+}
+
+impl From<&PromptKey> for CorpusKey {
+    fn from(key: &PromptKey) -> Self {
+        Self { campaign: key.campaign, holder: key.entity, player: Some(key.player) }
     }
 }
 

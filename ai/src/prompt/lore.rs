@@ -11,8 +11,8 @@ use super::{
     LoreDecision,
     reason::{HeldBack, LoreReason},
     scope::LoreScope,
-    weigh::Weigh,
 };
+use crate::fair_cache::Weigh;
 use base::{
     error::Result,
     fold::{fold, is_word, occurs},

@@ -7,7 +7,7 @@
 //! - [`cast`] is who takes part in a conversation.
 //! - [`macros`] fills in the macros of what people wrote; [`reminder`] puts what is to be read late into the conversation.
 //! - [`names`] turns the names in a request into ids, once; [`key`] is what a prompt is known by.
-//! - [`corpora`] are the memories that are chosen from; [`remembered`] chooses for a prompt, [`recall_report`] says why, and [`search`] finds some for people.
+//! - [`remembered`] chooses among the memories of [`crate::corpora`] for a prompt, [`recall_report`] says why, and [`search`] finds some for people.
 //! - [`segment`] writes a section; [`base_prompt`] is all sections together. [`assemble`] decides what must be written again, and
 //!   `build` writes it; `heads` and [`fresh_lore`] say what is up to date, [`cache`] keeps it.
 //! - [`turn`] writes a turn's own message; [`transcript`] is the conversation so far; [`shown`] is the whole prompt of a turn, and [`preview`]
@@ -24,7 +24,6 @@ pub mod base_prompt;
 mod build;
 pub mod cache;
 pub mod cast;
-pub mod corpora;
 pub mod fence;
 pub mod fit;
 pub mod fresh_lore;
@@ -50,7 +49,6 @@ pub mod size;
 pub mod transcript;
 pub mod turn;
 pub mod wake;
-pub mod weigh;
 
 pub use reason::LoreReason;
 use serde::{Deserialize, Serialize};

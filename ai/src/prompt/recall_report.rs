@@ -1,8 +1,9 @@
 //! Why a prompt holds which memories, for those who may read prompts.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -128,11 +129,66 @@ impl ScoreView {
     }
 }
 
+/// A report as the record of a turn keeps it. Each turn has one, with hundreds of items, so it is short.
+#[derive(Debug, Serialize)]
+pub struct KeptReport<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query: Option<&'a str>,
+    rows: usize,
+    budget: u32,
+    used: u32,
+    left_out: usize,
+    items: Vec<KeptItem<'a>>,
+}
+
+/// A memory's id, its section, the reason, `total` and `own` of its score, and its words.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptItem<'a>(Uuid, Option<RecallSection>, RecallReason, Option<(f64, f64)>, Cow<'a, [String]>);
+
+impl<'a> From<&'a RecallReport> for KeptReport<'a> {
+    fn from(report: &'a RecallReport) -> Self {
+        let RecallReport { query, rows, budget, used, left_out, items } = report;
+        let kept = |item: &'a RecallItem| {
+            let score = item.score.map(|score| (score.total, score.own));
+            KeptItem(item.id, item.section, item.reason, score, Cow::Borrowed(&item.words))
+        };
+        let items = items.iter().map(kept).collect();
+        Self { query: query.as_deref(), rows: *rows, budget: *budget, used: *used, left_out: *left_out, items }
+    }
+}
+
+impl From<KeptItem<'_>> for RecallItem {
+    fn from(KeptItem(id, section, reason, score, words): KeptItem<'_>) -> Self {
+        Self {
+            kind: RecallKind::Memory,
+            id,
+            included: section.is_some(),
+            section,
+            reason,
+            score: score.map(|(total, own)| ScoreView::of(Score { own, near: total - own })),
+            words: words.into_owned(),
+        }
+    }
+}
+
+/// Makes a [`RecallReport`] of a kept one. Older records have whole items, and what cannot be read is left out.
+pub fn unfold(kept: &mut Value, action: &str) {
+    let Value::Object(report) = kept else { return };
+    report.entry("query").or_insert_with(|| action.into());
+    if let Some(Value::Array(items)) = report.get_mut("items") {
+        let read = |item: Value| match item {
+            Value::Object(_) => Some(item),
+            kept => serde_json::to_value(RecallItem::from(KeptItem::deserialize(kept).ok()?)).ok(),
+        };
+        *items = std::mem::take(items).into_iter().filter_map(read).collect();
+    }
+}
+
 impl RecallReport {
     /// Reports what was chosen for a query.
     #[must_use]
     pub fn of(corpus: &Corpus, query: &Query, selection: &Selection, budget: u32) -> Self {
-        let shared = corpus.shared_words(query);
+        let mut shared = corpus.shared_words(query);
         let item = |decision: &Decision| {
             Some(RecallItem {
                 kind: RecallKind::Memory,
@@ -154,9 +210,10 @@ impl RecallReport {
         }
     }
 
-    /// Reports what was left out so that the prompt fits into the model's context. `shown` are the memories that stay.
-    pub fn revise(&mut self, shown: &HashSet<Uuid>) {
-        for item in self.items.iter_mut().filter(|item| item.included && !shown.contains(&item.id)) {
+    /// Reports what was left out so that the prompt fits into the model's context. `shown` are the memories that stay, in the order
+    /// of their ids.
+    pub fn revise(&mut self, shown: &[Uuid]) {
+        for item in self.items.iter_mut().filter(|item| item.included && shown.binary_search(&item.id).is_err()) {
             (item.included, item.section, item.reason) = (false, None, RecallReason::OverBudget);
         }
     }

@@ -1,27 +1,31 @@
 //! What an entity remembers about a player, in its prompts. The section `memories` of the base stays the same from turn to turn; `recalled`, in the
 //! turn's message, holds what is new and what matters to the action. They share one budget. `world::memory::recall` decides what they hold.
 
-use std::{collections::HashMap, fmt::Write as _, ops::Range, sync::Arc};
+use std::{
+    fmt::Write as _,
+    ops::Range,
+    sync::{Arc, atomic::Ordering},
+};
 
 use entity::memory::Source;
 
 use super::{
     base_prompt::BasePrompt,
-    cache::{CorpusKey, Prompts, StampedCorpus},
+    cache::Prompts,
     cast::Cast,
-    corpora::{corpus_at, count, newest},
     fence,
     key::PromptKey,
     pieces::{Piece, Pieces},
     recall_report::RecallReport,
     segment::Segment,
-    turn::{Cause, GOES_ON, Told},
+    turn::{Cause, GOES_ON, LIGHTER, Told},
 };
+use crate::corpora::{CorpusKey, RANKED_IN_A_BYTE, StampedCorpus, corpus_at, count, newest};
 use base::{error::Result, text::on_one_line, threads, tokens};
 use db::tenancy::TenantTx;
 use world::{
     campaigns::prompt_section::Section,
-    memory::recall::{self, Corpus, Memory, QUERY_CHARS_MAX, Query, Selection, settled},
+    memory::recall::{self, Corpus, Memory, QUERY_CHARS_MAX, Query, Score, Selection, settled},
 };
 
 /// At most so many memories are read at once, without an index. Of more, prompts choose from an indexed corpus.
@@ -94,8 +98,8 @@ pub async fn read(
             }
         }
     }
-    let (held, room) = (corpus_at(prompts, tx, key, version).await?, room.clone());
-    threads::apart(held.corpus.len() + room.bytes(), move || room.without_action(&held)).await
+    let (held, room) = (corpus_at(&prompts.corpora, tx, key, version).await?, room.clone());
+    threads::apart(room.work(&held), move || room.without_action(&held)).await
 }
 
 /// What is recalled with a base whose memories have not changed. No statement, unless memories to choose from are no longer in the cache.
@@ -105,7 +109,7 @@ pub async fn read(
 pub async fn unchanged((prompts, tx): (&Prompts, &TenantTx), base: &BasePrompt) -> Result<Recall> {
     Ok(match &base.recalled {
         Some(same) => Recall::Same(same.clone()),
-        None => Recall::Chosen(corpus_at(prompts, tx, (&base.key).into(), base.memory_version()).await?),
+        None => Recall::Chosen(corpus_at(&prompts.corpora, tx, (&base.key).into(), base.memory_version()).await?),
     })
 }
 
@@ -132,9 +136,9 @@ pub async fn recalled(base: &BasePrompt, recall: &Recall, told: Told<'_>) -> Res
             return Ok((segment.clone(), report));
         }
     };
-    let chosen = threads::apart(held.corpus.len() + room.bytes(), move || {
+    let chosen = threads::apart(room.work(&held), move || {
         let query = Query::of_action(&action, earlier.as_deref());
-        let selection = room.choose(&held.corpus, &query);
+        let selection = room.choose(&held, &query);
         let lines = lines(&held.corpus, &selection, recall::Section::Turn);
         let cut = match selection.left_out {
             0 => String::new(),
@@ -171,6 +175,7 @@ pub struct Room {
 /// A memory that a prompt holds.
 struct Line<'m> {
     memory: &'m Memory,
+    tokens: u32,
     /// How relevant it is to the action.
     relevance: f64,
 }
@@ -201,21 +206,37 @@ impl Room {
 
     /// A prompt with all these memories, the oldest first. None if they have no room.
     fn all_of(&self, memories: &[Memory]) -> Option<Remembered> {
-        recall::all_within(memories, self.lines, cost())?;
-        let lines: Vec<Line<'_>> = memories.iter().map(|memory| Line { memory, relevance: 0.0 }).collect();
+        let (mut count, mut used) = (counter(), 0u32);
+        let line = |memory| {
+            let tokens = count(memory);
+            used = used.saturating_add(tokens);
+            (used <= self.lines).then_some(Line { memory, tokens, relevance: 0.0 })
+        };
+        let lines: Vec<Line<'_>> = memories.iter().map(line).collect::<Option<_>>()?;
         let (settled, new) = lines.split_at(settled(lines.len()));
         let recall = Recall::Same(Arc::new(self.write(Section::Recalled, new)));
         Some(Remembered { memories: self.write(Section::Memories, settled), recall, rows: memories.len() })
     }
 
-    fn choose(&self, corpus: &Corpus, query: &Query) -> Selection {
-        corpus.select(query, self.lines, cost())
+    fn choose(&self, held: &StampedCorpus, query: &Query) -> Selection {
+        let (mut count, mut counted) = (counter(), 0);
+        let selection = held.corpus.select(query, self.lines, |memory| {
+            counted += memory.text.len();
+            count(memory)
+        });
+        held.counted.store(counted, Ordering::Relaxed);
+        selection
+    }
+
+    /// How much work it will be to choose, in bytes whose tokens are counted in that time.
+    fn work(&self, held: &StampedCorpus) -> usize {
+        held.corpus.len() / RANKED_IN_A_BYTE + self.bytes() / LIGHTER + held.counted.load(Ordering::Relaxed)
     }
 
     /// What prompts hold of these memories whatever the action is.
     fn without_action(&self, held: &Arc<StampedCorpus>) -> Remembered {
         let corpus = &held.corpus;
-        let selection = self.choose(corpus, &Query::default());
+        let selection = self.choose(held, &Query::default());
         let lines = |section| lines(corpus, &selection, section);
         let memories = self.write(Section::Memories, &lines(recall::Section::Base));
         if selection.left_out == 0 {
@@ -239,12 +260,11 @@ impl Room {
         let (mut text, close) = self.fence(section);
         let mut tokens = tokens::count_line(&text) + tokens::count_line(&close);
         let mut pieces = Vec::with_capacity(lines.len());
-        for Line { memory, relevance } in lines {
+        for Line { memory, tokens: of_line, relevance } in lines {
             let start = text.len();
             put_line(&mut text, memory);
-            let cost = tokens::count_line(text.get(start..).unwrap_or_default());
-            tokens += cost;
-            let piece = Piece { place: start..text.len(), tokens: cost, id: Some(memory.id) };
+            tokens += of_line;
+            let piece = Piece { place: start..text.len(), tokens: *of_line, id: Some(memory.id) };
             pieces.push((memory.is_pinned, *relevance, piece));
         }
         text.push_str(&close);
@@ -261,21 +281,15 @@ impl Room {
 
 /// The memories of a section, the oldest first.
 fn lines<'m>(corpus: &'m Corpus, selection: &Selection, section: recall::Section) -> Vec<Line<'m>> {
-    let places = match section {
-        recall::Section::Base => &selection.base,
-        recall::Section::Turn => &selection.turn,
+    let mut count = counter();
+    let mut line = |place: usize, relevance: f64| {
+        Some(Line { memory: corpus.memory(place)?, tokens: corpus.cost(place, &mut count)?, relevance })
     };
-    let scored = selection.decisions.iter().filter_map(|decision| Some((decision.memory, decision.score?.total())));
-    let relevance: HashMap<usize, f64> = scored.collect();
-    let line = |place: &usize| {
-        let relevance = relevance.get(place).copied().unwrap_or_default();
-        Some(Line { memory: corpus.memory(*place)?, relevance })
-    };
-    places.iter().filter_map(line).collect()
+    selection.scored(section).filter_map(|(place, score)| line(place, score.map_or(0.0, Score::total))).collect()
 }
 
-/// Counts the tokens of a memory.
-fn cost() -> impl FnMut(&Memory) -> u32 {
+/// Counts the tokens of a memory's line.
+fn counter() -> impl FnMut(&Memory) -> u32 {
     let mut line = String::new();
     move |memory| {
         line.clear();

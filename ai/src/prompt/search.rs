@@ -7,12 +7,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use super::{
-    cache::{CorpusKey, Prompts, StampedCorpus},
-    corpora::{corpus_now, memories},
-    recall_report::ScoreView,
+use super::recall_report::ScoreView;
+use crate::{
+    corpora::{Corpora, CorpusKey, Found, best, corpus_now, memories},
+    state::Ai,
 };
-use crate::state::Ai;
 use base::{
     error::{Error, Problem, Result},
     fold::without_marks,
@@ -31,7 +30,7 @@ use edge::{
 };
 use world::memory::{
     MemoryView,
-    recall::{Corpus, Memory, Query, Score, is_stop_word},
+    recall::{Corpus, Memory, is_stop_word},
     service,
     whose::Whose,
 };
@@ -97,7 +96,7 @@ pub async fn search_memories(
     }
     let names = (asked.holder_id.as_deref(), asked.player_id.as_deref());
     let items = match Whose::named(&tx, &caller, campaign, names).await? {
-        Some(whose) => find((&app.prompts, &tx, campaign), whose, query, limit, |_| true).await?,
+        Some(whose) => find((&app.prompts.corpora, &tx, campaign), whose, query, limit, |_| true).await?,
         None => Vec::new(),
     };
     Reply::ok(&Items { items, next_cursor: None })
@@ -118,41 +117,27 @@ fn query(given: Option<&str>) -> Result<&str> {
 /// # Errors
 /// Database errors.
 pub async fn find(
-    (prompts, tx, campaign): (&Prompts, &TenantTx, Uuid),
+    (corpora, tx, campaign): (&Corpora, &TenantTx, Uuid),
     Whose { holder, player }: Whose,
     text: &str,
     limit: usize,
     wanted: impl Fn(&Memory) -> bool + Send + 'static,
 ) -> Result<Vec<FoundMemory>> {
-    let held = match holder {
-        Some(holder) => corpus_now(prompts, tx, CorpusKey { campaign, holder, player }).await?,
-        None => Arc::new(StampedCorpus { version: 0, corpus: with_any_word(tx, campaign, player, text).await? }),
+    let corpus = match holder {
+        Some(holder) => corpus_now(corpora, tx, CorpusKey { campaign, holder, player }).await?.corpus.clone(),
+        None => Arc::new(with_any_word(tx, campaign, player, text).await?),
     };
-    let asked = Query::of(text);
-    // To rank a memory takes as long as other work on about one byte.
-    let ranked = threads::apart(held.corpus.len(), move || best(&held.corpus, &asked, limit, wanted)).await?;
-    if ranked.is_empty() {
+    let found = best(corpus, text, limit, wanted).await?;
+    if found.is_empty() {
         return Ok(Vec::new());
     }
-    let ids: Vec<Uuid> = ranked.iter().map(|(id, _, _)| *id).collect();
+    let ids: Vec<Uuid> = found.iter().map(|found| found.memory.id).collect();
     let views = service::of_ids(tx, campaign, &ids).await?;
     let mut views: HashMap<Uuid, MemoryView> = views.into_iter().map(|view| (view.id, view)).collect();
-    let found = ranked.into_iter().filter_map(|(id, score, words)| {
-        views.remove(&id).map(|memory| FoundMemory { memory, score: ScoreView::of(score), words })
+    let found = found.into_iter().filter_map(|Found { memory, score, words }| {
+        views.remove(&memory.id).map(|memory| FoundMemory { memory, score: ScoreView::of(score), words })
     });
     Ok(found.collect())
-}
-
-fn best(
-    corpus: &Corpus,
-    query: &Query,
-    limit: usize,
-    wanted: impl Fn(&Memory) -> bool,
-) -> Vec<(Uuid, Score, Vec<String>)> {
-    let (ranking, shared) = (corpus.rank(query), corpus.shared_words(query));
-    let places = ranking.best_first().filter_map(|place| Some((place, corpus.memory(place)?, ranking.score(place)?)));
-    let places = places.filter(|(_, memory, _)| wanted(memory)).take(limit);
-    places.map(|(place, memory, score)| (memory.id, score, shared.of(place))).collect()
 }
 
 /// The campaign's memories that have at least one word of a text. Two statements.

@@ -1,7 +1,7 @@
 //! A prompt as one model reads it in one turn: the base prompt, the conversation, the turn's own message and the late texts, within the
 //! model's context window.
 
-use std::{collections::HashSet, sync::Arc};
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -95,7 +95,8 @@ impl Shown {
         let sections = self.segments.iter().chain([&self.recalled]);
         let sections = sections.filter(|s| matches!(s.section, Section::Memories | Section::Recalled));
         report.used = sections.clone().map(|section| section.tokens).sum();
-        let shown: HashSet<Uuid> = sections.flat_map(|section| section.pieces.ids()).collect();
+        let mut shown: Vec<Uuid> = sections.flat_map(|section| section.pieces.ids()).collect();
+        shown.sort_unstable();
         report.left_out = report.rows.saturating_sub(shown.len());
         report.revise(&shown);
     }

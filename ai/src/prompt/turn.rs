@@ -69,7 +69,7 @@ pub async fn turn_text_apart(
     .await
 }
 
-/// Searching for words is this many times faster than counting tokens.
+/// Searching for words, or writing them, is this many times faster than counting tokens.
 pub const LIGHTER: usize = 16;
 
 /// What the record of a continuation says in place of what a player did.

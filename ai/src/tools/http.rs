@@ -201,6 +201,7 @@ pub async fn call(
         let cx = ToolCx {
             effects: None,
             work: &work,
+            corpora: &app.prompts.corpora,
             campaign,
             kind,
             entity,

@@ -33,6 +33,7 @@ mod owner_memorize_dependables;
 pub mod paid;
 mod plain;
 mod post_message;
+mod recall;
 pub(crate) mod resolve;
 mod roll_dice;
 mod search_lore;
@@ -124,6 +125,7 @@ pub static REGISTRY: &[Tool] = &[
     tool::<get_party_members::GetPartyMembers>(),
     tool::<measure_distance::MeasureDistance>(),
     tool::<post_message::PostMessage>(),
+    tool::<recall::Recall>(),
     tool::<roll_dice::RollDice>(),
     tool::<search_lore::SearchLore>(),
     tool::<encounters::ManageEncounter>(),

@@ -16,7 +16,10 @@ use super::{
     hand::Hand,
     work::Work,
 };
-use crate::frontends::question::{Heard, Question};
+use crate::{
+    corpora::Corpora,
+    frontends::question::{Heard, Question},
+};
 use base::error::Result;
 use db::tenancy::TenantTx;
 use world::{
@@ -28,6 +31,7 @@ use world::{
 /// The context in which a tool runs.
 pub struct ToolCx<'a> {
     pub work: &'a Work<'a>,
+    pub corpora: &'a Corpora,
     pub campaign: Uuid,
     pub kind: ActorKind,
     /// Who calls the tool. The nil id stands for the game master.

@@ -323,6 +323,7 @@ impl Batch<'_> {
         let hands = self.hands;
         ToolCx {
             work,
+            corpora: &self.app.prompts.corpora,
             campaign: hands.campaign,
             kind: hands.kind,
             entity: hands.entity,

@@ -9,6 +9,9 @@ use base::error::{Error, Result};
 /// The most bytes of a turn's answer, and of its trace. Its record has no more than both.
 const VIEW_BYTES_MAX: usize = 1024 * 1024;
 const TRACE_BYTES_MAX: usize = 1024 * 1024;
+/// About how many bytes the prompt's view has, and the names of the record's members.
+const PROMPT_BYTES: usize = 4 * 1024;
+const NAMES_BYTES: usize = 64;
 
 /// The answer's body, and the record that contains it together with the trace. Players do not see the prompt, but the record has
 /// it.
@@ -31,7 +34,10 @@ pub fn body_and_record(view: &TurnView, hidden: Option<PromptView>, trace: &Trac
         let whole = serde_json::to_value(trace).map_err(Error::internal)?;
         told = to_raw_value(&shorten(whole, TRACE_BYTES_MAX)).map_err(Error::internal)?;
     }
-    let record = serde_json::to_string(&Record { view: raw, prompt: hidden, trace: &told }).map_err(Error::internal)?;
+    let hidden_bytes = hidden.as_ref().map_or(0, |_| PROMPT_BYTES);
+    let mut record = Vec::with_capacity(body.len() + told.get().len() + hidden_bytes + NAMES_BYTES);
+    serde_json::to_writer(&mut record, &Record { view: raw, prompt: hidden, trace: &told }).map_err(Error::internal)?;
+    let record = String::from_utf8(record).map_err(Error::internal)?;
     Ok((body.into_bytes(), record))
 }
 

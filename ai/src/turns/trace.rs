@@ -14,7 +14,10 @@ use super::{
     view::{CallError, LlmCall, Timings, TurnView},
     words::{About, Words},
 };
-use crate::prompt::{LoreDecision, recall_report::RecallReport};
+use crate::prompt::{
+    LoreDecision,
+    recall_report::{self, RecallReport},
+};
 use base::{
     error::{Error, Result},
     stored::Columns,
@@ -164,7 +167,7 @@ pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
         && let Value::Object(members) = &mut view
     {
         if let Some(mut trace) = row.read::<Option<Value>>("trace")? {
-            add_action(&mut trace, row.read("action")?);
+            add_what_is_not_kept(&mut trace, row.read("action")?);
             members.insert("trace".to_owned(), trace);
         }
         members.insert("journal".to_owned(), row.read("journal")?);
@@ -172,14 +175,15 @@ pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
     Ok(view)
 }
 
-/// The record does not repeat what the turn's row says: the action, which is also a part of the turn's own message.
-fn add_action(trace: &mut Value, action: Option<String>) {
+/// The record does not repeat what the turn's row says: the action, which is also a part of the turn's own message. And it keeps the
+/// report on memories in a short form.
+fn add_what_is_not_kept(trace: &mut Value, action: Option<String>) {
     let action = action.unwrap_or_default();
     if let Some(Value::String(text)) = trace.get_mut("turn_text") {
         *text = prompt_text::with_words(std::mem::take(text), &action);
     }
-    if let Some(Value::Object(recall)) = trace.get_mut("recall") {
-        recall.entry("query").or_insert_with(|| Value::String(action.clone()));
+    if let Some(recall) = trace.get_mut("recall") {
+        recall_report::unfold(recall, &action);
     }
     if let Value::Object(members) = trace {
         members.insert("action".to_owned(), Value::String(action));

@@ -14,7 +14,7 @@ use super::{
     kind::{Trigger, TurnKind},
     subject::Subject,
 };
-use crate::prompt::{LoreDecision, recall_report::RecallReport};
+use crate::prompt::{LoreDecision, recall_report::KeptReport};
 use base::{
     clock,
     error::{Code, Error},
@@ -260,7 +260,7 @@ pub struct Trace<'a> {
     pub lore: Vec<&'a LoreDecision>,
     /// Why the prompt holds which memories. Without the query if that is the action.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub recall: Option<&'a RecallReport>,
+    pub recall: Option<KeptReport<'a>>,
     /// What was cut to fit budgets and the model's context, by section.
     pub cut: Vec<(&'static str, &'a str)>,
     pub llm_calls: &'a [LlmCall],

@@ -207,7 +207,7 @@ async fn ranked(
     let Some(whose) = Whose::named(tx, &at.caller, campaign, names).await? else { return Ok(Vec::new()) };
     let wanted = (!source.is_empty()).then(|| Source::named(source));
     let is_wanted = move |memory: &Memory| wanted.is_none_or(|wanted| memory.source == wanted);
-    let found = find((&at.app.prompts, tx, campaign), whose, text, RANKED_MAX, is_wanted).await?;
+    let found = find((&at.app.prompts.corpora, tx, campaign), whose, text, RANKED_MAX, is_wanted).await?;
     let names = names_in(tx, &found.iter().map(|found| &found.memory).collect::<Vec<_>>()).await?;
     let row = |found: &FoundMemory| Row { shared: found.words.join(", "), ..row(at, &found.memory, &names) };
     Ok(found.iter().map(row).collect())

@@ -2,7 +2,7 @@
 
 use super::turn::AnswerTurn;
 use crate::{
-    prompt::shown::ShownSection,
+    prompt::{recall_report::KeptReport, shown::ShownSection},
     turns::{
         record::body_and_record,
         view::{PromptView, SectionView, Status, Trace, TurnView},
@@ -25,7 +25,7 @@ impl AnswerTurn<'_> {
         let cut = self.shown.sections().map(|section| (section.name, section.cut));
         let trace = Trace {
             lore: self.shown.lore().take(200).collect(),
-            recall: self.shown.recall.as_ref(),
+            recall: self.shown.recall.as_ref().map(KeptReport::from),
             cut: cut.filter(|(_, cut)| !cut.is_empty()).collect(),
             ..self.talk.trace(self.shown.read_turn())
         };

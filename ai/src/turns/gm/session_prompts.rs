@@ -7,7 +7,10 @@ use entity::session::Role;
 use uuid::Uuid;
 
 use super::{lasting::Base, lore::Lore};
-use crate::prompt::{cache::FairCache, transcript::Transcript, weigh::Weigh};
+use crate::{
+    fair_cache::{FairCache, Weigh},
+    prompt::transcript::Transcript,
+};
 use edge::tenants::tasks::{Task, slug_in};
 use llm::ReplyMode;
 use world::sessions::facts::{CachedFacts, CampaignNow, Facts};

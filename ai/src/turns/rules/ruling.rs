@@ -217,6 +217,7 @@ impl Ruling<'_, '_> {
             let cx = ToolCx {
                 effects: None,
                 work: &work,
+                corpora: &talk.app.prompts.corpora,
                 campaign: self.campaign,
                 kind: ActorKind::Character,
                 entity: self.player,

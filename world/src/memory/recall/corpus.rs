@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use base::fold::is_dense;
@@ -43,6 +43,15 @@ pub struct Memory {
 /// The number of a term in a corpus's dictionary.
 pub(super) type TermNumber = u32;
 
+/// What two ascending lists have in common.
+pub(super) fn common(a: &[TermNumber], b: &[TermNumber]) -> impl Iterator<Item = TermNumber> {
+    let mut rest = b.iter().peekable();
+    a.iter().copied().filter(move |term| {
+        while rest.next_if(|other| *other < term).is_some() {}
+        rest.peek() == Some(&term)
+    })
+}
+
 /// A memory with what was read of it.
 #[derive(Debug)]
 pub(super) struct Row {
@@ -57,6 +66,8 @@ pub(super) struct Row {
     pub first: Option<TermNumber>,
     /// Its numbers and names, and whether it denies something.
     pub marks: Box<[TermNumber]>,
+    /// What it takes of a budget; set when somebody first asks for it.
+    cost: OnceLock<u32>,
 }
 
 impl Row {
@@ -93,6 +104,7 @@ impl Row {
             counts: counts.into(),
             first,
             marks: marks.into(),
+            cost: OnceLock::new(),
         }
     }
 
@@ -196,6 +208,8 @@ pub struct Corpus {
     terms_at_first: usize,
     postings: Postings,
     heads: HashSet<TermNumber>,
+    /// The places of those that are pinned, in ascending order.
+    pinned: Vec<usize>,
     /// How much the length of each row damps its terms.
     damping: Vec<f64>,
     /// How many older memories there are that were not read.
@@ -206,6 +220,9 @@ impl Corpus {
     /// Reads memories. Their order does not matter.
     #[must_use]
     pub fn of(memories: impl IntoIterator<Item = Memory>) -> Self {
+        let mut memories: Vec<Memory> = memories.into_iter().collect();
+        // So that terms are numbered as they first occurred.
+        memories.sort_by_key(|memory| (memory.seq, memory.id));
         let mut dictionary = Arc::default();
         let rows = memories.into_iter().map(|memory| Arc::new(Row::read(memory, &mut dictionary))).collect();
         let terms = dictionary.len();
@@ -220,7 +237,13 @@ impl Corpus {
         rows.extend(others.into_iter().map(|memory| Arc::new(Row::read(memory, &mut dictionary))));
         if dictionary.len() > self.terms_at_first * GROWTH + GROWTH_MIN {
             // Many of its terms occur no more.
-            return Self::of(rows.iter().map(|row| row.memory.clone()));
+            let mut dictionary = Arc::default();
+            let reread = |row: Arc<Row>| {
+                Arc::new(Row { cost: row.cost.clone(), ..Row::read(row.memory.clone(), &mut dictionary) })
+            };
+            let rows = rows.into_iter().map(reread).collect();
+            let terms = dictionary.len();
+            return Self::indexed(rows, dictionary, terms);
         }
         Self::indexed(rows, dictionary, self.terms_at_first)
     }
@@ -234,7 +257,8 @@ impl Corpus {
         let is_head = |count: usize| count >= HEAD_ROWS_MIN && count * HEAD_ONE_IN >= rows.len();
         let heads = beginning.into_iter().filter(|(_, count)| is_head(*count)).map(|(first, _)| first).collect();
         let postings = Postings::of(&rows, dictionary.len());
-        Self { damping: damping(&rows), postings, heads, dictionary, terms_at_first, rows, unread: 0 }
+        let pinned = (0..).zip(&rows).filter(|(_, row)| row.memory.is_pinned).map(|(place, _)| place).collect();
+        Self { damping: damping(&rows), postings, heads, pinned, dictionary, terms_at_first, rows, unread: 0 }
     }
 
     /// The corpus, if so many older memories were not read because there are too many.
@@ -269,6 +293,16 @@ impl Corpus {
     #[must_use]
     pub fn memory(&self, place: usize) -> Option<&Memory> {
         self.rows.get(place).map(|row| &row.memory)
+    }
+
+    /// What the memory at a place takes of a budget. `ask` is asked once about each memory, so it must always say the same.
+    pub fn cost(&self, place: usize, ask: impl FnOnce(&Memory) -> u32) -> Option<u32> {
+        self.rows.get(place).map(|row| *row.cost.get_or_init(|| ask(&row.memory)))
+    }
+
+    /// The places of the pinned memories, in ascending order.
+    pub(super) fn pinned(&self) -> &[usize] {
+        &self.pinned
     }
 
     pub(super) fn rows(&self) -> &[Arc<Row>] {
@@ -307,6 +341,7 @@ impl Corpus {
         self.rows.iter().map(|row| row.bytes() + size_of::<Arc<Row>>() + size_of::<f64>()).sum::<usize>()
             // Each entry of a hash map has a byte that finds it, and an eighth of them are free.
             + self.dictionary.capacity() * (size_of::<(Term, TermNumber)>() + 1) * 8 / 7
+            + self.pinned.len() * size_of::<usize>()
             + self.postings.starts.len() * size_of::<u32>()
             + self.postings.rows.len() * (size_of::<u32>() + size_of::<u16>())
     }

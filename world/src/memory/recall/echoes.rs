@@ -3,9 +3,10 @@
 //! A memory is an echo of another if their terms are the same but for a fifth (Jaccard's index of at least 0.8), and they differ in no
 //! number, no name and no negation: "owes 12 silver" is no echo of "owes 15 silver".
 
-use std::collections::HashMap;
-
-use super::corpus::{Corpus, Row, TermNumber};
+use super::{
+    corpus::{Corpus, Row, TermNumber, common},
+    terms::ByNumber,
+};
 
 /// Two rows are alike if both have at least `SHARED` of `OUT_OF` of the terms that either has.
 const SHARED: usize = 4;
@@ -15,40 +16,55 @@ const COMPARED_MAX: usize = 32;
 /// …and the most entries of [`Echoes`] that are read to find them.
 const ENTRIES_MAX: usize = 4096;
 
-/// The rows that were taken, by their rarest terms.
+/// The rows that were taken, by their last terms.
 ///
 /// Two rows that have four of five terms in common have at least one of these in common (prefix filtering, as in similarity joins of
-/// sets): the rarest fifth of either, and one more.
+/// sets): the last fifth of either, and one more, in any order of all terms. Terms are numbered as they first occur, so the common ones usually
+/// come first.
 pub(super) struct Echoes<'a> {
     corpus: &'a Corpus,
-    taken: HashMap<TermNumber, Vec<usize>>,
-    /// The rarest terms of the row that is offered, and the rows that share some of them. Kept, because very many rows are offered.
-    rarest: Vec<TermNumber>,
+    /// The newest entry of each term.
+    newest: ByNumber<usize>,
+    entries: Vec<Entry>,
+    /// The rows that share some of them with the row that is offered. Kept, because very many rows are offered.
     others: Vec<usize>,
+}
+
+/// A row that was taken, for one of its terms.
+struct Entry {
+    row: usize,
+    /// The entry of the same term that was made before it.
+    before: Option<usize>,
 }
 
 impl<'a> Echoes<'a> {
     pub fn new(corpus: &'a Corpus) -> Self {
-        Self { corpus, taken: HashMap::new(), rarest: Vec::new(), others: Vec::new() }
+        Self { corpus, newest: ByNumber::default(), entries: Vec::new(), others: Vec::new() }
     }
 
     /// Takes a row, unless it is an echo of one that was taken. Returns whether it was taken.
     pub fn take(&mut self, place: usize) -> bool {
         let Some(row) = self.corpus.rows().get(place) else { return false };
-        self.find_rarest(row);
         if self.is_echo(row) {
             return false;
         }
-        for term in &self.rarest {
-            self.taken.entry(*term).or_default().push(place);
+        for term in last_terms(row) {
+            let before = self.newest.insert(*term, self.entries.len());
+            self.entries.push(Entry { row: place, before });
         }
         true
     }
 
     fn is_echo(&mut self, row: &Row) -> bool {
-        let entries = self.rarest.iter().filter_map(|term| self.taken.get(term)).flatten().take(ENTRIES_MAX);
+        let of_term = |term| {
+            let entry = |at: &usize| self.entries.get(*at);
+            std::iter::successors(self.newest.get(term).and_then(entry), move |newer| {
+                newer.before.as_ref().and_then(entry)
+            })
+        };
+        let entries = last_terms(row).iter().rev().flat_map(of_term).take(ENTRIES_MAX);
         self.others.clear();
-        self.others.extend(entries);
+        self.others.extend(entries.map(|entry| entry.row));
         self.others.sort_unstable();
         self.others.dedup();
         // The most recently made first.
@@ -56,17 +72,13 @@ impl<'a> Echoes<'a> {
             self.corpus.rows().get(*other).is_some_and(|other| is_alike(row, other) && !differ(row, other))
         })
     }
+}
 
-    fn find_rarest(&mut self, row: &Row) {
-        let terms = &mut self.rarest;
-        terms.clear();
-        terms.extend_from_slice(&row.terms);
-        let wanted = terms.len() - (terms.len() * SHARED).div_ceil(OUT_OF) + 1;
-        if wanted < terms.len() {
-            terms.select_nth_unstable_by_key(wanted, |term| (self.corpus.rows_with(*term), *term));
-            terms.truncate(wanted);
-        }
-    }
+/// The last terms of a row: of two rows that are alike, at least one is the same.
+fn last_terms(row: &Row) -> &[TermNumber] {
+    let differing = row.terms.len() - (row.terms.len() * SHARED).div_ceil(OUT_OF);
+    let before = row.terms.len().saturating_sub(differing + 1);
+    row.terms.get(before..).unwrap_or_default()
 }
 
 /// Whether the terms of two rows are nearly the same.
@@ -75,20 +87,8 @@ fn is_alike(a: &Row, b: &Row) -> bool {
     if fewer * OUT_OF < more * SHARED {
         return false;
     }
-    let both = common(&a.terms, &b.terms);
+    let both = common(&a.terms, &b.terms).count();
     both * OUT_OF >= (fewer + more - both) * SHARED
-}
-
-/// How many numbers two ascending lists have in common.
-fn common(a: &[TermNumber], b: &[TermNumber]) -> usize {
-    let (mut at, mut found) = (0, 0);
-    for term in a {
-        while b.get(at).is_some_and(|other| other < term) {
-            at += 1;
-        }
-        found += usize::from(b.get(at) == Some(term));
-    }
-    found
 }
 
 /// Whether one has a number, a name or a negation that the other lacks.

@@ -19,6 +19,6 @@ mod terms;
 pub use corpus::{Corpus, Memory};
 pub use query::{QUERY_CHARS_MAX, Query};
 pub use rank::{Ranking, Score};
-pub use select::{Decision, Reason, SETTLED_STEP, Section, Selection, all_within, settled};
+pub use select::{Decision, Reason, SETTLED_STEP, Section, Selection, settled};
 pub use shared::SharedWords;
 pub use stop_words::is_stop_word;

@@ -37,10 +37,11 @@ impl Score {
     }
 }
 
-/// The scores of all rows of a corpus, in their order.
+/// The scores of all rows of a corpus.
 #[derive(Debug)]
 pub struct Ranking {
-    scores: Vec<Score>,
+    /// The scores for their own words, in the order of the rows.
+    own: Vec<f64>,
 }
 
 /// A row with its score. The largest is the best; of equals the newest.
@@ -74,14 +75,14 @@ impl Ranking {
     /// The score of the row at a place. None if it has nothing to do with the query.
     #[must_use]
     pub fn score(&self, place: usize) -> Option<Score> {
-        self.scores.get(place).copied().filter(|score| score.total() > 0.0)
+        let score = Score { own: *self.own.get(place)?, near: near(&self.own, place) };
+        (score.total() > 0.0).then_some(score)
     }
 
     /// The places of all rows with a score, the best first.
     pub fn best_first(&self) -> impl Iterator<Item = usize> {
-        let totals = self.scores.iter().map(|score| score.total()).enumerate();
-        let mut heap: BinaryHeap<Ranked> =
-            totals.filter(|(_, total)| *total > 0.0).map(|(place, total)| Ranked { total, place }).collect();
+        let scored = (0..self.own.len()).filter_map(|place| Some(Ranked { total: self.score(place)?.total(), place }));
+        let mut heap: BinaryHeap<Ranked> = scored.collect();
         std::iter::from_fn(move || heap.pop().map(|ranked| ranked.place))
     }
 }
@@ -101,8 +102,7 @@ impl Corpus {
                 }
             }
         }
-        let scores = (0..own.len()).map(|place| Score { own: own[place], near: near(&own, place) }).collect();
-        Ranking { scores }
+        Ranking { own }
     }
 
     /// BM25 of each row.

@@ -60,7 +60,7 @@ pub struct Decision {
 /// Which memories a prompt holds.
 #[derive(Debug, Default)]
 pub struct Selection {
-    /// All that were taken, and the best of those that were left out. Empty if there was room for all.
+    /// All that were taken, the oldest first, and the best of those that were left out. Empty if there was room for all.
     pub decisions: Vec<Decision>,
     /// The places of the memories in the base, the oldest first.
     pub base: Vec<usize>,
@@ -72,50 +72,58 @@ pub struct Selection {
     pub left_out: usize,
 }
 
+impl Selection {
+    /// The places of the memories in a section, the oldest first, with their scores. None has a score if there was room for all.
+    pub fn scored(&self, section: Section) -> impl Iterator<Item = (usize, Option<Score>)> {
+        let places = match section {
+            Section::Base => &self.base,
+            Section::Turn => &self.turn,
+        };
+        let mut decisions = self.decisions.iter().filter(move |decision| decision.section == Some(section));
+        places.iter().map(move |place| (*place, decisions.next().and_then(|decision| decision.score)))
+    }
+}
+
 /// How many of so many memories, the oldest first, are settled.
 #[must_use]
 pub fn settled(memories: usize) -> usize {
     if memories <= SETTLED_STEP { memories } else { memories - memories % SETTLED_STEP }
 }
 
-/// The tokens of all these memories, if they fit into a budget.
-pub fn all_within<'m>(
-    memories: impl IntoIterator<Item = &'m Memory>,
-    budget: u32,
-    mut cost: impl FnMut(&Memory) -> u32,
-) -> Option<u32> {
+/// The sum of what memories take, if that is within a budget.
+fn all_within(costs: impl IntoIterator<Item = u32>, budget: u32) -> Option<u32> {
     let mut used = 0u32;
-    for memory in memories {
-        used = used.checked_add(cost(memory)).filter(|used| *used <= budget)?;
+    for cost in costs {
+        used = used.checked_add(cost).filter(|used| *used <= budget)?;
     }
     Some(used)
 }
 
 impl Corpus {
-    /// Fills a budget of tokens. `cost` says how many tokens the line of a memory takes; it is asked only about those that may be taken.
+    /// Fills a budget of tokens. `cost` says how many tokens the line of a memory takes; it is asked only about those that may be taken,
+    /// and once about each: see [`Corpus::cost`].
     pub fn select(&self, query: &Query, budget: u32, mut cost: impl FnMut(&Memory) -> u32) -> Selection {
         // Those that were not read are the oldest.
         let settled = settled(self.total()).saturating_sub(self.total() - self.len());
         let are_all = self.total() == self.len();
-        if let Some(used) = are_all.then(|| all_within(self.memories(), budget, &mut cost)).flatten() {
+        let costs = (0..self.len()).filter_map(|place| self.cost(place, &mut cost));
+        if let Some(used) = are_all.then(|| all_within(costs, budget)).flatten() {
             let (base, turn) = ((0..settled).collect(), (settled..self.len()).collect());
             return Selection { base, turn, used, ..Selection::default() };
         }
         let ranking = self.rank(query);
         let mut filling = Filling::new(self, &ranking, budget, cost);
-        let pinned = |place: &usize| self.memory(*place).is_some_and(|memory| memory.is_pinned);
-        filling.fill(
-            percent(budget, PINNED_PERCENT),
-            (0..self.len()).rev().filter(pinned),
-            (Section::Base, Reason::Pinned),
-        );
+        let pinned = self.pinned().iter().rev().copied();
+        filling.fill(percent(budget, PINNED_PERCENT), pinned, (Section::Base, Reason::Pinned));
         filling.fill(percent(budget, NEWEST_PERCENT), (0..settled).rev(), (Section::Base, Reason::Newest));
         let newest = (Section::Turn, Reason::Newest);
         let first = filling.fill(budget, (settled..self.len()).rev().take(1), newest);
         filling.fill(percent(budget, NEWEST_PERCENT).saturating_sub(first), (settled..self.len()).rev(), newest);
-        filling.fill(budget, ranking.best_first(), (Section::Turn, Reason::Relevant));
+        let (mut best, mut offered) = (ranking.best_first(), Vec::new());
+        let relevant = best.by_ref().inspect(|place| offered.push(*place));
+        filling.fill(budget, relevant, (Section::Turn, Reason::Relevant));
         filling.fill(budget, (0..self.len()).rev(), newest);
-        filling.finish()
+        filling.finish(offered.into_iter().chain(best))
     }
 }
 
@@ -152,10 +160,10 @@ impl<'a, C: FnMut(&Memory) -> u32> Filling<'a, C> {
     }
 
     fn offer(&mut self, place: usize, room: u32, taken_as: (Section, Reason)) -> Offered {
-        let Some(memory) = self.corpus.memory(place).filter(|_| !self.taken.contains_key(&place)) else {
+        if self.taken.contains_key(&place) {
             return Offered::Before;
-        };
-        let cost = (self.cost)(memory);
+        }
+        let Some(cost) = self.corpus.cost(place, &mut self.cost) else { return Offered::Before };
         if cost > room {
             return Offered::TooLarge;
         }
@@ -186,14 +194,15 @@ impl<'a, C: FnMut(&Memory) -> u32> Filling<'a, C> {
         share - room
     }
 
-    fn finish(self) -> Selection {
+    /// `best_first` are all memories with a score.
+    fn finish(self, best_first: impl Iterator<Item = usize>) -> Selection {
         let in_section = |section| {
             let taken = self.taken.iter().filter(move |(_, (taken_in, _))| *taken_in == section);
             taken.map(|(place, _)| *place).collect()
         };
         let decided = |memory, section, reason| Decision { memory, section, reason, score: self.ranking.score(memory) };
         let taken = self.taken.iter().map(|(&memory, &(section, reason))| decided(memory, Some(section), reason));
-        let left_out = self.ranking.best_first().filter(|place| !self.taken.contains_key(place));
+        let left_out = best_first.filter(|place| !self.taken.contains_key(place));
         let left_out = left_out.take(LEFT_OUT_NAMED_MAX).map(|memory| {
             decided(memory, None, if self.echoing.contains(&memory) { Reason::Echo } else { Reason::OverBudget })
         });

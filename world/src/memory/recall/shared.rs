@@ -1,7 +1,7 @@
 //! Says which words of a query a memory has, so that people see why it was chosen.
 
 use super::{
-    corpus::{Corpus, Row, TermNumber},
+    corpus::{Corpus, TermNumber, common},
     query::Query,
     terms::Word,
 };
@@ -19,6 +19,10 @@ const ASKED_MAX: usize = 100;
 pub struct SharedWords<'a> {
     corpus: &'a Corpus,
     asked: Vec<Asked<'a>>,
+    /// The terms of all of them that some rows have, in ascending order.
+    terms: Vec<TermNumber>,
+    /// Those that the row has that is looked at. Kept, because many rows are looked at.
+    had: Vec<TermNumber>,
 }
 
 struct Asked<'a> {
@@ -41,7 +45,12 @@ impl Corpus {
                 word.pieces().map(|piece| self.number(piece)).collect()
             },
         });
-        SharedWords { corpus: self, asked: asked.collect() }
+        let asked: Vec<Asked<'_>> = asked.collect();
+        let mut terms: Vec<TermNumber> =
+            asked.iter().flat_map(|asked| asked.pieces.iter().chain([&asked.whole])).filter_map(|term| *term).collect();
+        terms.sort_unstable();
+        terms.dedup();
+        SharedWords { corpus: self, asked, terms, had: Vec::new() }
     }
 }
 
@@ -49,18 +58,16 @@ impl SharedWords<'_> {
     /// The words that the row at a place has, or has in another form; at most 20, of at most 50 letters. Of a script without spaces, the
     /// runs of letters that both have.
     #[must_use]
-    pub fn of(&self, place: usize) -> Vec<String> {
+    pub fn of(&mut self, place: usize) -> Vec<String> {
         let Some(row) = self.corpus.rows().get(place) else { return Vec::new() };
+        self.had.clear();
+        self.had.extend(common(&self.terms, &row.terms));
         let mut shared: Vec<String> = Vec::new();
         for asked in &self.asked {
-            let found = if asked.word.is_dense { asked.runs_in(row) } else { asked.word_in(row) };
-            for mut word in found {
-                if let Some((end, _)) = word.char_indices().nth(LETTERS_MAX) {
-                    word.truncate(end);
-                }
-                if !shared.contains(&word) {
-                    shared.push(word);
-                }
+            if asked.word.is_dense {
+                asked.runs_in(&self.had).for_each(|run| add(&mut shared, run));
+            } else if asked.is_in(&self.had) {
+                add(&mut shared, asked.word.text.clone());
             }
             if shared.len() >= NAMED_MAX {
                 shared.truncate(NAMED_MAX);
@@ -71,32 +78,35 @@ impl SharedWords<'_> {
     }
 }
 
-impl Asked<'_> {
-    fn word_in(&self, row: &Row) -> Vec<String> {
-        let found = self.pieces.iter().filter(|piece| has(row, **piece)).count();
-        let is_there = has(row, self.whole) || (found >= PIECES_MIN && found * 2 >= self.pieces.len());
-        if is_there { vec![self.word.text.clone()] } else { Vec::new() }
+fn add(shared: &mut Vec<String>, mut word: String) {
+    if let Some((end, _)) = word.char_indices().nth(LETTERS_MAX) {
+        word.truncate(end);
     }
-
-    fn runs_in(&self, row: &Row) -> Vec<String> {
-        let letters = if self.word.len() == 1 { 1 } else { 2 };
-        let mut runs = Vec::new();
-        let mut start = None;
-        for (place, piece) in self.pieces.iter().enumerate() {
-            match (has(row, *piece), start) {
-                (true, None) => start = Some(place),
-                (false, Some(from)) => {
-                    runs.push(self.word.part(from, place - 1 + letters));
-                    start = None;
-                }
-                _ => {}
-            }
-        }
-        runs.extend(start.map(|from| self.word.part(from, self.word.len())));
-        runs
+    if !shared.contains(&word) {
+        shared.push(word);
     }
 }
 
-fn has(row: &Row, term: Option<TermNumber>) -> bool {
-    term.is_some_and(|term| row.terms.binary_search(&term).is_ok())
+impl Asked<'_> {
+    /// Whether a row with these terms has the word.
+    fn is_in(&self, terms: &[TermNumber]) -> bool {
+        let found = self.pieces.iter().filter(|piece| has(terms, **piece)).count();
+        has(terms, self.whole) || (found >= PIECES_MIN && found * 2 >= self.pieces.len())
+    }
+
+    /// The parts of the word that a row with these terms has.
+    fn runs_in(&self, terms: &[TermNumber]) -> impl Iterator<Item = String> {
+        let letters = if self.word.len() == 1 { 1 } else { 2 };
+        let mut pieces = (0..).zip(&self.pieces);
+        let mut is_there = move || pieces.next().map(|(place, piece): (usize, _)| (place, has(terms, *piece)));
+        std::iter::from_fn(move || {
+            let (start, _) = std::iter::from_fn(&mut is_there).find(|(_, is_there)| *is_there)?;
+            let end = std::iter::from_fn(&mut is_there).find(|(_, is_there)| !is_there);
+            Some(self.word.part(start, end.map_or(self.word.len(), |(end, _)| end - 1 + letters)))
+        })
+    }
+}
+
+fn has(terms: &[TermNumber], term: Option<TermNumber>) -> bool {
+    term.is_some_and(|term| terms.binary_search(&term).is_ok())
 }

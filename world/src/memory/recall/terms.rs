@@ -29,13 +29,19 @@ static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 pub struct Term(u64);
 
 /// Values by term. A term is a hash already.
-pub type ByTerm<V> = HashMap<Term, V, BuildHasherDefault<AsItIs>>;
+pub type ByTerm<V> = HashMap<Term, V, BuildHasherDefault<Cheap>>;
 
-/// Hashes nothing: a term is its own hash.
+/// Values by the number of a term in a corpus.
+pub type ByNumber<V> = HashMap<u32, V, BuildHasherDefault<Cheap>>;
+
+/// Hashes next to nothing: a term is its own hash, and numbers are only spread.
 #[derive(Default)]
-pub struct AsItIs(u64);
+pub struct Cheap(u64);
 
-impl Hasher for AsItIs {
+/// An odd number with its bits mixed: 2^64 divided by the golden ratio (Knuth's multiplicative hashing).
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Hasher for Cheap {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -46,6 +52,10 @@ impl Hasher for AsItIs {
 
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.0 = u64::from(number).wrapping_mul(SPREAD);
     }
 }
 

@@ -1,12 +1,18 @@
-//! The memories that prompts and searches choose from: from the cache if nothing changed, else renewed by what did.
+//! The memories that prompts, searches and tools choose from: from the cache if nothing changed, else renewed by what did.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use entity::memory::Source;
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
-use super::cache::{CorpusKey, Prompts, StampedCorpus};
+use crate::fair_cache::{FairCache, Weigh};
 use base::{
     error::Result,
     metrics,
@@ -14,44 +20,103 @@ use base::{
     threads,
 };
 use db::tenancy::TenantTx;
-use world::memory::recall::{Corpus, Memory};
+use world::memory::recall::{Corpus, Memory, Query, Score};
+
+/// The memories in use.
+pub type Corpora = FairCache<CorpusKey, StampedCorpus>;
+
+/// Whose memories a corpus holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CorpusKey {
+    pub campaign: Uuid,
+    pub holder: Uuid,
+    /// Those about this player, or about all.
+    pub player: Option<Uuid>,
+}
+
+/// Memories, with the version at which they were read.
+pub struct StampedCorpus {
+    pub version: i64,
+    pub corpus: Arc<Corpus>,
+    /// About how many bytes of memories will have to be counted in tokens when some of them are chosen: as many as the last time, and those that
+    /// are new.
+    pub counted: AtomicUsize,
+}
+
+impl Weigh for StampedCorpus {
+    fn bytes(&self) -> usize {
+        self.corpus.bytes()
+    }
+}
 
 /// The most memories of a corpus: all that are pinned, then the newest.
 const ROWS_MAX: usize = 20_000;
 /// The most bytes of their texts.
 const TEXT_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// A byte of text takes as long to be read, or counted in tokens, as so many memories take to be ranked.
+pub const RANKED_IN_A_BYTE: usize = 8;
 /// The bytes of text that take as long to read as a memory that is already known takes to be indexed again.
 const BYTES_OF_KNOWN: usize = 4;
 
 /// The present memories of a holder, about one player or about all. One statement if they are cached, two if some were deleted, else
-/// three, and one more if there are too many to hold. The transaction must not have written: a head rises once in a transaction, and what is rolled back must not be kept.
+/// three, and one more if there are too many to hold. The transaction must not have written memories: see [`corpus_within`].
 ///
 /// # Errors
 /// Database errors; `internal` if the server is stopping.
-pub async fn corpus_now(prompts: &Prompts, tx: &TenantTx, key: CorpusKey) -> Result<Arc<StampedCorpus>> {
+pub async fn corpus_now(corpora: &Corpora, tx: &TenantTx, key: CorpusKey) -> Result<Arc<StampedCorpus>> {
     // Before the memories, so that a change in between makes them look outdated.
     let version = version(tx, &key).await?;
-    corpus_at(prompts, tx, key, version).await
+    corpus_at(corpora, tx, key, version).await
 }
 
 /// The memories of a holder, if the version of their head is known already. No statement if they are cached.
 ///
 /// # Errors
 /// Database errors; `internal` if the server is stopping.
-pub async fn corpus_at(prompts: &Prompts, tx: &TenantTx, key: CorpusKey, version: i64) -> Result<Arc<StampedCorpus>> {
-    let held = prompts.corpora.get(tx.tenant(), &key);
+pub async fn corpus_at(corpora: &Corpora, tx: &TenantTx, key: CorpusKey, version: i64) -> Result<Arc<StampedCorpus>> {
+    let held = corpora.get(tx.tenant(), &key);
     if let Some(held) = held.as_ref().filter(|held| held.version == version) {
         metrics::CORPORA.with_label_values(&["cached"]).inc();
         return Ok(held.clone());
     }
+    let read = read(tx, &key, version, held).await?;
+    corpora.put(tx.tenant(), key, read.clone());
+    Ok(read)
+}
+
+/// The memories of a holder about one player, as a transaction sees them that may have written some. It takes as many statements as
+/// [`corpus_now`]. What it reads is not cached: the transaction may be rolled back, and its own changes may raise a head only once.
+///
+/// # Errors
+/// Database errors; `internal` if the server is stopping.
+pub async fn corpus_within(corpora: &Corpora, tx: &TenantTx, key: CorpusKey) -> Result<Arc<StampedCorpus>> {
+    let version = version(tx, &key).await?;
+    match corpora.get(tx.tenant(), &key) {
+        Some(held) if held.version == version => {
+            metrics::CORPORA.with_label_values(&["cached"]).inc();
+            Ok(held)
+        }
+        held => read(tx, &key, version, held).await,
+    }
+}
+
+/// Reads what an older corpus lacks, or everything.
+async fn read(
+    tx: &TenantTx,
+    key: &CorpusKey,
+    version: i64,
+    held: Option<Arc<StampedCorpus>>,
+) -> Result<Arc<StampedCorpus>> {
     metrics::CORPORA.with_label_values(&[if held.is_some() { "renewed" } else { "read" }]).inc();
-    let (listed, unread) = listed(tx, &key).await?;
+    let (listed, unread) = listed(tx, key).await?;
     let known: HashMap<Uuid, i64> =
         held.iter().flat_map(|held| held.corpus.memories()).map(|memory| (memory.id, memory.version)).collect();
     let changed: Vec<Uuid> =
         listed.iter().filter(|(id, version)| known.get(id) != Some(version)).map(|(id, _)| *id).collect();
-    let changed = memories(tx, &changed, Some(&key)).await?;
-    let bytes = changed.iter().map(|memory| memory.text.len()).sum::<usize>() + listed.len() * BYTES_OF_KNOWN;
+    let changed = memories(tx, &changed, Some(key)).await?;
+    let new = changed.iter().map(|memory| memory.text.len()).sum::<usize>();
+    let bytes = new + listed.len() * BYTES_OF_KNOWN;
+    let counted = new + held.as_ref().map_or(0, |held| held.counted.load(Ordering::Relaxed));
     let corpus = threads::apart(bytes, move || match held {
         None => Corpus::of(changed),
         Some(held) => {
@@ -59,9 +124,40 @@ pub async fn corpus_at(prompts: &Prompts, tx: &TenantTx, key: CorpusKey, version
             held.corpus.renewed(|memory| stays.get(&memory.id) == Some(&memory.version), changed)
         }
     });
-    let stamped = Arc::new(StampedCorpus { version, corpus: corpus.await?.with_unread(unread) });
-    prompts.corpora.put(tx.tenant(), key, stamped.clone());
-    Ok(stamped)
+    Ok(Arc::new(StampedCorpus {
+        version,
+        corpus: Arc::new(corpus.await?.with_unread(unread)),
+        counted: counted.into(),
+    }))
+}
+
+/// A memory that has to do with a text.
+pub struct Found {
+    pub memory: Memory,
+    pub score: Score,
+    /// The words that both have.
+    pub words: Vec<String>,
+}
+
+/// Those of the memories that have to do with a text and are `wanted`, the best first.
+///
+/// # Errors
+/// `internal` if the server is stopping.
+pub async fn best(
+    corpus: Arc<Corpus>,
+    text: &str,
+    limit: usize,
+    wanted: impl Fn(&Memory) -> bool + Send + 'static,
+) -> Result<Vec<Found>> {
+    let query = Query::of(text);
+    threads::apart(corpus.len() / RANKED_IN_A_BYTE, move || {
+        let (ranking, mut shared) = (corpus.rank(&query), corpus.shared_words(&query));
+        let scored =
+            ranking.best_first().filter_map(|place| Some((place, corpus.memory(place)?, ranking.score(place)?)));
+        let best = scored.filter(|(_, memory, _)| wanted(memory)).take(limit);
+        best.map(|(place, memory, score)| Found { memory: memory.clone(), score, words: shared.of(place) }).collect()
+    })
+    .await
 }
 
 /// The newest memories of a holder, at most `max`; the newest comes first. One statement.
