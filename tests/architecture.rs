@@ -5,7 +5,9 @@
 //! may have a place of its own: list it by its path.
 
 mod circles;
+mod counts;
 mod paths;
+mod ratchet;
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 

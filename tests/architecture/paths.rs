@@ -54,11 +54,14 @@ impl Source {
     /// # Panics
     /// If the text is not Rust.
     pub fn parse(path: &str, module: Vec<String>, text: &str) -> Self {
-        let file = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
+        Self::of(Parsed { path: path.to_owned(), module, file: parse(path, text) })
+    }
+
+    fn of(Parsed { path, module, file }: Parsed) -> Self {
         let mut reader = Reader { module: module.clone(), ..Reader::default() };
         reader.visit_file(&file);
         Self {
-            path: path.to_owned(),
+            path,
             module,
             used: reader.used,
             defined: file.items.iter().filter_map(defined).collect(),
@@ -94,12 +97,27 @@ fn exported(item: &Item) -> Option<String> {
     item.ident.as_ref().filter(|_| is_exported).map(ToString::to_string)
 }
 
+/// A file as the compiler reads it.
+pub struct Parsed {
+    /// From the root of the repository.
+    pub path: String,
+    /// The file's module within its crate.
+    pub module: Vec<String>,
+    pub file: syn::File,
+}
+
 /// All sources of a crate.
 pub fn sources(root: &Path, folder: &str) -> Vec<Source> {
-    let base = root.join(folder).join("src");
+    let sources: Vec<_> = parsed(root, &format!("{folder}/src")).into_iter().map(Source::of).collect();
+    assert!(!sources.is_empty(), "{folder} has no sources");
+    sources
+}
+
+/// All Rust files of a folder.
+pub fn parsed(root: &Path, folder: &str) -> Vec<Parsed> {
+    let base = root.join(folder);
     let mut found = Vec::new();
     files(&base, &mut found);
-    assert!(!found.is_empty(), "{folder} has no sources");
     found
         .iter()
         .map(|file| {
@@ -108,10 +126,17 @@ pub fn sources(root: &Path, folder: &str) -> Vec<Source> {
             if module.last().is_some_and(|last| matches!(&**last, "mod" | "lib" | "main")) {
                 module.pop();
             }
-            let path = format!("{folder}/src/{}", file.strip_prefix(&base).unwrap().display());
-            Source::parse(&path, module, &fs::read_to_string(file).unwrap())
+            let path = format!("{folder}/{}", file.strip_prefix(&base).unwrap().display());
+            let file = parse(&path, &fs::read_to_string(file).unwrap());
+            Parsed { path, module, file }
         })
         .collect()
+}
+
+/// # Panics
+/// If the text is not Rust.
+pub fn parse(path: &str, text: &str) -> syn::File {
+    syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -255,7 +280,7 @@ impl Reader {
     }
 }
 
-fn is_for_tests(attribute: &Attribute) -> bool {
+pub fn is_for_tests(attribute: &Attribute) -> bool {
     attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
 }
 
