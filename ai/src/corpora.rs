@@ -75,13 +75,11 @@ pub async fn corpus_now(corpora: &Corpora, tx: &TenantTx, key: CorpusKey) -> Res
 /// Database errors; `internal` if the server is stopping.
 pub async fn corpus_at(corpora: &Corpora, tx: &TenantTx, key: CorpusKey, version: i64) -> Result<Arc<StampedCorpus>> {
     let held = corpora.get(tx.tenant(), &key);
-    if let Some(held) = held.as_ref().filter(|held| held.version == version) {
-        metrics::CORPORA.with_label_values(&["cached"]).inc();
-        return Ok(held.clone());
+    let present = present(tx, &key, version, held.clone()).await?;
+    if held.is_none_or(|held| !Arc::ptr_eq(&held, &present)) {
+        corpora.put(tx.tenant(), key, present.clone());
     }
-    let read = read(tx, &key, version, held).await?;
-    corpora.put(tx.tenant(), key, read.clone());
-    Ok(read)
+    Ok(present)
 }
 
 /// The memories of a holder about one player, as a transaction sees them that may have written some. It takes as many statements as
@@ -91,22 +89,20 @@ pub async fn corpus_at(corpora: &Corpora, tx: &TenantTx, key: CorpusKey, version
 /// Database errors; `internal` if the server is stopping.
 pub async fn corpus_within(corpora: &Corpora, tx: &TenantTx, key: CorpusKey) -> Result<Arc<StampedCorpus>> {
     let version = version(tx, &key).await?;
-    match corpora.get(tx.tenant(), &key) {
-        Some(held) if held.version == version => {
-            metrics::CORPORA.with_label_values(&["cached"]).inc();
-            Ok(held)
-        }
-        held => read(tx, &key, version, held).await,
-    }
+    present(tx, &key, version, corpora.get(tx.tenant(), &key)).await
 }
 
-/// Reads what an older corpus lacks, or everything.
-async fn read(
+/// The cached corpus if it has this version, or else what it lacks is read, or everything.
+async fn present(
     tx: &TenantTx,
     key: &CorpusKey,
     version: i64,
     held: Option<Arc<StampedCorpus>>,
 ) -> Result<Arc<StampedCorpus>> {
+    if let Some(held) = held.as_ref().filter(|held| held.version == version) {
+        metrics::CORPORA.with_label_values(&["cached"]).inc();
+        return Ok(held.clone());
+    }
     metrics::CORPORA.with_label_values(&[if held.is_some() { "renewed" } else { "read" }]).inc();
     let (listed, unread) = listed(tx, key).await?;
     let known: HashMap<Uuid, i64> =

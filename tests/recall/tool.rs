@@ -62,6 +62,16 @@ async fn an_npc_looks_for_what_its_prompt_lacks() {
         let has = |n: usize| requests[n]["messages"].to_string().contains(memory);
         assert_eq!([has(requests.len() - 2), has(requests.len() - 1)], [false, true]);
     }
+    // Only its caller reads what it found.
+    let alice =
+        tenant.token(json!({ "campaign": "port-town", "player_id": "player_alice", "scopes": ["read", "play"] })).await;
+    let hers = World { client: &alice, slug: world.slug.clone() };
+    let looks = Reply::tool("recall", json!({ "query": HORSE[0].1 }));
+    server.model.set_script(Script::replies([looks, Reply::text("I remember.")]));
+    let turn = hers.bob("player_alice", "What of my horse?").await.expect(200);
+    let stored = hers.get(&format!("/turns/{}", turn.id())).await.expect(200);
+    assert!(server.model.requests().pop().unwrap()["messages"].to_string().contains(HORSE[0].0));
+    assert!(!turn.text.contains(HORSE[0].0) && !stored.text.contains(HORSE[0].0), "{}", turn.text);
     // Over REST it looks at everybody, or at whom the call says.
     let horse = json!({ "query": "Who left a grey horse?", "limit": 20 });
     let everybody = recalled(&world, horse.clone(), json!({})).await;

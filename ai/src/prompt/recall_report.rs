@@ -200,13 +200,15 @@ impl RecallReport {
                 words: shared.of(decision.memory),
             })
         };
+        let taken = selection.decisions.partition_point(|decision| decision.section.is_some());
+        let (taken, left) = selection.decisions.split_at(taken);
         Self {
             query: None,
             rows: corpus.total(),
             budget,
             used: 0,
             left_out: selection.left_out,
-            items: selection.decisions.iter().take(ITEMS_MAX).filter_map(item).collect(),
+            items: taken.iter().take(ITEMS_MAX - left.len().min(ITEMS_MAX)).chain(left).filter_map(item).collect(),
         }
     }
 

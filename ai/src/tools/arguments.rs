@@ -74,6 +74,18 @@ pub(super) fn text<'a>(given: &'a str, pointer: &str, chars_max: usize) -> Resul
     Ok(text)
 }
 
+/// How many of something a call wants, at most `max`; `usual` if it does not say.
+///
+/// # Errors
+/// `validation_failed` at `/limit`.
+pub(super) fn limit(given: Option<i64>, usual: i64, max: i64) -> Result<i64> {
+    let limit = given.unwrap_or(usual);
+    if (1..=max).contains(&limit) {
+        return Ok(limit);
+    }
+    Err(Error::invalid("/limit", "invalid_value", format!("must be from 1 to {max}")))
+}
+
 /// One line of at most 200 characters.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    arguments::text,
+    arguments::{limit, text},
     spec::{ActorKind, ToolCx, ToolSpec},
 };
 use crate::corpora::{CorpusKey, Found, best, corpus_now, corpus_within};
@@ -18,10 +18,10 @@ use world::memory::{recall::Memory, subject::Bound};
 pub(super) struct Recall;
 
 const QUERY_CHARS_MAX: usize = 200;
-const MEMORIES: usize = 5;
-const MEMORIES_MAX: usize = 20;
+const MEMORIES: i64 = 5;
+const MEMORIES_MAX: i64 = 20;
 
-/// What to remember.
+/// What to look for.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     /// How many memories; 5 if not given.
     #[serde(default)]
     #[schemars(range(min = 1, max = 20))]
-    limit: Option<usize>,
+    limit: Option<i64>,
 }
 
 /// The memories that have to do with a query, or were written just before or after one that has.
@@ -74,10 +74,7 @@ impl ToolSpec for Recall {
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
         let query = text(&arguments.query, "/query", QUERY_CHARS_MAX)?;
-        let limit = arguments.limit.unwrap_or(MEMORIES);
-        if !(1..=MEMORIES_MAX).contains(&limit) {
-            return Err(Error::invalid("/limit", "invalid_value", format!("must be 1 to {MEMORIES_MAX}")));
-        }
+        let limit = limit(arguments.limit, MEMORIES, MEMORIES_MAX)?;
         let player = match cx.bound() {
             Bound::To(player) => Some(player),
             Bound::Free => None,
@@ -92,7 +89,7 @@ impl ToolSpec for Recall {
             // Such a transaction has one call.
             None => corpus_now(cx.corpora, tx, key).await?,
         };
-        let found = best(held.corpus.clone(), query, limit, |_| true).await?;
+        let found = best(held.corpus.clone(), query, usize::try_from(limit).unwrap_or_default(), |_| true).await?;
         let memories: Vec<RecalledMemory> = found.into_iter().map(|Found { memory, .. }| memory.into()).collect();
         serde_json::to_value(Recalled { count: memories.len(), memories }).map_err(Error::internal)
     }

@@ -8,10 +8,11 @@ use sqlx::postgres::PgRow;
 
 use super::{
     answers::LoreFound,
+    arguments::{limit, text},
     spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::{
-    error::{Error, Result},
+    error::Result,
     search::Query,
     stored::{self, Columns},
 };
@@ -48,14 +49,8 @@ impl ToolSpec for SearchLore {
     type Answer = LoreFound;
 
     async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
-        let query = arguments.query.trim();
-        if query.is_empty() || query.chars().count() > QUERY_CHARS_MAX || query.contains('\0') {
-            return Err(Error::invalid("/query", "invalid_value", format!("Give 1 to {QUERY_CHARS_MAX} characters.")));
-        }
-        let limit = arguments.limit.unwrap_or(ENTRIES);
-        if !(1..=ENTRIES_MAX).contains(&limit) {
-            return Err(Error::invalid("/limit", "invalid_value", format!("must be 1 to {ENTRIES_MAX}")));
-        }
+        let query = text(&arguments.query, "/query", QUERY_CHARS_MAX)?;
+        let limit = limit(arguments.limit, ENTRIES, ENTRIES_MAX)?;
         let mut rows = search(cx, query, limit).await?;
         if rows.is_empty() {
             // If no entry has all the words, search for any of them.

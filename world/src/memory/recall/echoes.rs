@@ -26,7 +26,7 @@ pub(super) struct Echoes<'a> {
     /// The newest entry of each term.
     newest: ByNumber<usize>,
     entries: Vec<Entry>,
-    /// The rows that share some of them with the row that is offered. Kept, because very many rows are offered.
+    /// The rows that share a last term with the row that is offered. Kept, because very many rows are offered.
     others: Vec<usize>,
 }
 

@@ -21,7 +21,7 @@ pub struct SharedWords<'a> {
     asked: Vec<Asked<'a>>,
     /// The terms of all of them that some rows have, in ascending order.
     terms: Vec<TermNumber>,
-    /// Those that the row has that is looked at. Kept, because many rows are looked at.
+    /// Those of the row that is being looked at. Kept, because many rows are looked at.
     had: Vec<TermNumber>,
 }
 

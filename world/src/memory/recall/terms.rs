@@ -29,19 +29,19 @@ static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 pub struct Term(u64);
 
 /// Values by term. A term is a hash already.
-pub type ByTerm<V> = HashMap<Term, V, BuildHasherDefault<Cheap>>;
+pub type ByTerm<V> = HashMap<Term, V, BuildHasherDefault<CheapHasher>>;
 
 /// Values by the number of a term in a corpus.
-pub type ByNumber<V> = HashMap<u32, V, BuildHasherDefault<Cheap>>;
+pub type ByNumber<V> = HashMap<u32, V, BuildHasherDefault<CheapHasher>>;
 
 /// Hashes next to nothing: a term is its own hash, and numbers are only spread.
 #[derive(Default)]
-pub struct Cheap(u64);
+pub struct CheapHasher(u64);
 
 /// An odd number with its bits mixed: 2^64 divided by the golden ratio (Knuth's multiplicative hashing).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-impl Hasher for Cheap {
+impl Hasher for CheapHasher {
     fn finish(&self) -> u64 {
         self.0
     }
