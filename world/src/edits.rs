@@ -19,7 +19,7 @@ use db::tenancy::{Origin, TenantTx};
 use edge::{
     caller::Caller,
     http::{
-        self, Reply,
+        self, Answer, Written,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
@@ -81,7 +81,7 @@ pub async fn undo(
     step: Uuid,
     what: &str,
     key: Option<&IdempotencyKey>,
-) -> Result<Reply> {
+) -> Result<Written<Undone>> {
     let mut actor = caller.actor();
     actor.origin = Origin::Revert;
     http::write_in(
@@ -89,7 +89,7 @@ pub async fn undo(
         key,
         async |tx| {
             let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
-            Reply::ok(&undo_in(tx, caller, campaign, (step, what), false).await?)
+            Ok(Answer::ok(undo_in(tx, caller, campaign, (step, what), false).await?))
         },
     )
     .await

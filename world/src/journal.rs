@@ -32,7 +32,7 @@ use db::{
 use edge::{
     caller::{Caller, keys},
     http::{
-        Reply, budget, paging,
+        budget, paging,
         resource::{Ref, campaign_id},
         sse,
     },
@@ -114,7 +114,7 @@ const BOOKKEEPING: [&str; 5] = ["id", "campaign_id", "version", "updated_at", "c
 ///
 /// # Errors
 /// `gone` if some of them have been pruned, `not_found` for the campaign.
-pub async fn changes(app: &Edge, caller: &Caller, c: &str, after: i64, limit: i64) -> Result<Reply> {
+pub async fn changes(app: &Edge, caller: &Caller, c: &str, after: i64, limit: i64) -> Result<Changes> {
     if !(1..=200).contains(&limit) {
         return Err(paging::bad("limit", "must be from 1 to 200"));
     }
@@ -123,7 +123,7 @@ pub async fn changes(app: &Edge, caller: &Caller, c: &str, after: i64, limit: i6
     }
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
-    Reply::ok(&page(&tx, caller, campaign, after, limit).await?.read())
+    Ok(page(&tx, caller, campaign, after, limit).await?.read())
 }
 
 /// A page of the journal as PostgreSQL sent it. Its JSON takes far more memory once it is read, so that is done last.

@@ -22,11 +22,11 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        self, Reply, budget,
+        self, Answer, Written, budget,
         etag::Expected,
         idempotency::IdempotencyKey,
         paging,
-        resource::{self, Place, Ref, Resource, campaign_id},
+        resource::{self, Place, Ref, Resource, Shown, campaign_id},
     },
     state::Edge,
 };
@@ -128,7 +128,13 @@ async fn row_id<R: Resource>(
 ///
 /// # Errors
 /// `not_found` if there never was such a row, `gone` if the requested revisions are pruned.
-pub async fn list<R: Resource>(app: &Edge, caller: &Caller, c: &str, x: &str, asked: &RevisionParams) -> Result<Reply> {
+pub async fn list<R: Resource>(
+    app: &Edge,
+    caller: &Caller,
+    c: &str,
+    x: &str,
+    asked: &RevisionParams,
+) -> Result<Revisions> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     let (id, row) = row_id::<R>(&tx, caller, campaign, x).await?;
@@ -136,7 +142,7 @@ pub async fn list<R: Resource>(app: &Edge, caller: &Caller, c: &str, x: &str, as
     if page.items.is_empty() && row.is_none() && asked.before.is_none() {
         return Err(Error::not_found(R::TABLE));
     }
-    Reply::ok(&page)
+    Ok(page)
 }
 
 /// A page of a row's revisions. Two statements.
@@ -296,14 +302,14 @@ pub async fn restore<R: Resource>(
     expected: &Expected,
     path: (&str, &str, i64),
     key: Option<&IdempotencyKey>,
-) -> Result<Reply> {
+) -> Result<Written<Shown<R::View>>> {
     let (c, x, seq) = path;
     http::write(app, caller, key, async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
         let place = Place { tx, campaign, caller };
         let model = restore_in::<R>(&place, x, seq, expected).await?;
         let version = R::stamp(&model).version;
-        Ok(Reply::ok(&resource::view::<R>(model, caller)?)?.versioned(version))
+        Ok(Answer::versioned(version, resource::shown::<R>(model, caller)))
     })
     .await
 }
@@ -525,9 +531,9 @@ macro_rules! revision_routes {
         pub async fn revisions(
             app: actix_web::web::Data<edge::state::Edge>, caller: edge::caller::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String)>,
-        ) -> base::error::Result<edge::http::Reply> {
+        ) -> base::error::Result<edge::http::Answer<$crate::revisions::Revisions>> {
             let asked = $crate::revisions::params(request.query_string())?;
-            $crate::revisions::list::<$resource>(&app, &caller, &path.0, &path.1, &asked).await
+            Ok(edge::http::Answer::ok($crate::revisions::list::<$resource>(&app, &caller, &path.0, &path.1, &asked).await?))
         }
 
         #[utoipa::path(
@@ -541,7 +547,7 @@ macro_rules! revision_routes {
         pub async fn restore(
             app: actix_web::web::Data<edge::state::Edge>, caller: edge::caller::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String, i64)>, body: edge::http::Body<edge::http::NoBody>,
-        ) -> base::error::Result<edge::http::Reply> {
+        ) -> base::error::Result<edge::http::Written<edge::http::resource::Shown<$view>>> {
             let expected = edge::http::etag::Expected::by(&request);
             let path = (path.0.as_str(), path.1.as_str(), path.2);
             $crate::revisions::restore::<$resource>(&app, &caller, &expected, path, body.idempotency.as_ref()).await

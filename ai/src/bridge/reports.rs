@@ -1,7 +1,7 @@
 //! What a frontend reports over REST: its world state, and the events at its table. If somebody else sends these, the
 //! session's own frontend is told.
 
-use actix_web::{HttpRequest, web};
+use actix_web::{HttpRequest, Responder, web};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -14,7 +14,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply,
+        Answer, Body,
         resource::{Ref, campaign_id},
         weight::weighed,
         write,
@@ -54,7 +54,7 @@ pub async fn post_events(
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
     body: Body<EventsInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let key = body.idempotency.as_ref();
     let work = write(&app, &caller, key, async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
@@ -64,7 +64,7 @@ pub async fn post_events(
         }
         app.limits.check_rows(tx, &caller, "message").await?;
         let results = events::take_in(tx, &caller, &session, &body.value.events).await?;
-        Reply::ok(&EventsTaken { count: results.len(), results })
+        Ok(Answer::ok(EventsTaken { count: results.len(), results }))
     });
     let reply = weighed((&app, &caller), &request, body.value.events.len(), key, work).await?;
     let world = body.value.events.iter().rfind(|e| e.kind == "world_state");
@@ -84,13 +84,13 @@ pub async fn put_world_state(
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<Value>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let state = read_world(body.value, "")?;
     let reply = write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let session = playing::playing(tx, campaign, path.1).await?;
         take_world(tx, session.id, state.clone()).await?;
-        Reply::ok(&state)
+        Ok(Answer::ok(state.clone()))
     })
     .await?;
     tell(&app, &caller, &path, state).await;

@@ -1,6 +1,6 @@
 //! `GET …/commands` and `POST …/commands/{name}`: the list of commands, and giving a command directly.
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpResponse, Responder, web};
 use garde::Validate;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply,
+        Answer, Body,
         resource::{Ref, campaign_id},
         validate,
     },
@@ -84,12 +84,12 @@ struct CommandDefinition {
 #[utoipa::path(get, path = "/v1/campaigns/{c}/commands",
     tag = "commands", operation_id = "list_commands", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = CommandCatalogue), (status = "default", body = Problem)))]
-pub async fn list(app: web::Data<Ai>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+pub async fn list(app: web::Data<Ai>, caller: Caller, path: web::Path<String>) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let items: Vec<_> =
         REGISTRY.iter().filter(|c| c.allowed(&caller).is_ok()).map(super::Command::definition).collect();
-    Reply::ok(&json!({ "items": items, "next_cursor": null }))
+    Ok(Answer::ok(json!({ "items": items, "next_cursor": null })))
 }
 
 /// Gives a command as a player character.

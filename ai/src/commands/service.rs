@@ -29,7 +29,7 @@ use db::tenancy::{self, Origin, TenantTx};
 use edge::{
     caller::Caller,
     http::{
-        Reply,
+        Answer, Reply,
         idempotency::IdempotencyKey,
         resource::{Place, Ref, campaign_id},
     },
@@ -124,7 +124,7 @@ async fn at_once(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandR
         None => caller.actor(),
     };
     let open = async || TenantTx::write(&app.pool, &actor).await;
-    edge::http::write_in(open, wanted.key.as_ref(), async |tx| {
+    let done = edge::http::write_in(open, wanted.key.as_ref(), async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(&wanted.campaign)).await?;
         let GivenBy { player, name, reported, is_fallen } =
             given_by(tx, campaign, &wanted.player, command.name).await?;
@@ -159,9 +159,9 @@ async fn at_once(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandR
             let action = format!("{} {}", command.name, wanted.arguments);
             keep(tx, caller, settled, &action, call).await?;
         }
-        Reply::ok(&CommandView { command: command.name, visibility, result, message, turn_id: turn })
-    })
-    .await
+        Ok(Answer::ok(CommandView { command: command.name, visibility, result, message, turn_id: turn }))
+    });
+    done.await?.into_reply()
 }
 
 /// Describes a command as an action of the character.

@@ -1,6 +1,6 @@
 //! `POST …/npcs/{x}/prompt` and `POST …/owners/{x}/prompt`: show the prompt that a model would get.
 
-use actix_web::web;
+use actix_web::{Responder, web};
 use garde::Validate;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ use crate::state::Ai;
 use base::error::{Error, Problem, Result};
 use edge::{
     caller::Caller,
-    http::{Body, Reply, computed, validate},
+    http::{Answer, Body, Written, computed, validate},
 };
 use entity::kind::EntityKind;
 use llm::ReplyMode;
@@ -38,7 +38,7 @@ async fn answer(
     kind: EntityKind,
     path: (String, String),
     body: Body<PromptInput>,
-) -> Result<Reply> {
+) -> Result<Written<Preview>> {
     let input = &body.value;
     validate::check(input)?;
     let (campaign, entity) = path;
@@ -48,7 +48,7 @@ async fn answer(
     let names = PromptNames { campaign: &campaign, kind, entity: &entity, player };
     let wanted = PromptRequest::new(&app.prompts, caller, names, input.reply_mode, &models);
     let look = Look { wanted: &wanted, action: &input.action, choice: None };
-    let work = async || Reply::ok(&preview(app, caller, look).await?);
+    let work = async || Ok(Answer::ok(preview(app, caller, look).await?));
     computed(app, caller, body.idempotency.as_ref(), work).await
 }
 
@@ -62,7 +62,7 @@ pub async fn npc(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<PromptInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     answer(&app, &caller, EntityKind::Npc, path.into_inner(), body).await
 }
 
@@ -76,6 +76,6 @@ pub async fn owner(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<PromptInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     answer(&app, &caller, EntityKind::Owner, path.into_inner(), body).await
 }

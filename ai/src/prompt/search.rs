@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use actix_web::{HttpRequest, web};
+use actix_web::{HttpRequest, Responder, web};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -23,7 +23,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Reply,
+        Answer,
         paging::{self, Items},
         resource::{Ref, campaign_id},
     },
@@ -85,7 +85,7 @@ pub async fn search_memories(
     caller: Caller,
     path: web::Path<String>,
     request: HttpRequest,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let asked: SearchParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     let tx = TenantTx::read_at_one_moment(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
@@ -99,7 +99,7 @@ pub async fn search_memories(
         Some(whose) => find((&app.prompts.corpora, &tx, campaign), whose, query, limit, |_| true).await?,
         None => Vec::new(),
     };
-    Reply::ok(&Items { items, next_cursor: None })
+    Ok(Answer::ok(Items { items, next_cursor: None }))
 }
 
 /// The text to search for.

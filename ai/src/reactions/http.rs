@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpResponse, Responder, web};
 use uuid::Uuid;
 
 use super::{
@@ -17,7 +17,7 @@ use edge::{
     auth::player,
     caller::Caller,
     http::{
-        Body, NoBody, Reply, computed,
+        Answer, Body, NoBody, computed,
         paging::{Items, ListParams, Page},
         resource::{Ref, campaign_id},
         validate, write,
@@ -36,10 +36,15 @@ use world::significance::{
     tag = "significance", operation_id = "send_prayer", request_body = Prayer,
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 202, description = "The answers are queued, and the reactions of others who noticed", body = Triggered), (status = "default", body = Problem)))]
-pub async fn pray(app: web::Data<Ai>, caller: Caller, path: web::Path<String>, body: Body<Prayer>) -> Result<Reply> {
+pub async fn pray(
+    app: web::Data<Ai>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<Prayer>,
+) -> Result<impl Responder> {
     validate::check(&body.value)?;
     write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        Reply::accepted(&queue(tx, &caller, &path, &body.value).await?)
+        Ok(Answer::accepted(queue(tx, &caller, &path, &body.value).await?))
     })
     .await
 }
@@ -65,9 +70,13 @@ pub async fn list_replies(
     caller: Caller,
     path: web::Path<(String, String)>,
     page: Page<ReplyFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let place = place(&app, &caller, (&path.0, &path.1)).await?;
-    Reply::ok(&page.serialize_items(replies::page(&app, &caller, place, &page).await?, |reply| (reply.id, None), Ok)?)
+    Ok(Answer::ok(page.serialize_items(
+        replies::page(&app, &caller, place, &page).await?,
+        |reply| (reply.id, None),
+        Ok,
+    )?))
 }
 
 /// Streams the replies for a player's character as server-sent events (`reply`). Sends each reply as soon as the
@@ -95,7 +104,7 @@ pub async fn acknowledge_reply(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<NoBody>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let NoBody {} = body.value;
     computed(&app, &caller, body.idempotency.as_ref(), async || {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
@@ -111,10 +120,10 @@ async fn acknowledged(
     caller: &Caller,
     (campaign, player): (Uuid, Option<Uuid>),
     reply: &str,
-) -> Result<Reply> {
+) -> Result<Answer<()>> {
     let id = Uuid::try_parse(reply).map_err(|_| Error::not_found("reply"))?;
     replies::acknowledge(app, caller, (campaign, player), id).await?;
-    Ok(Reply::no_content())
+    Ok(Answer::no_content())
 }
 
 /// Acknowledges a player's reply. Does the same as `acknowledge_reply`, under the player's path.
@@ -128,7 +137,7 @@ pub async fn acknowledge_players_reply(
     caller: Caller,
     path: web::Path<(String, String, String)>,
     body: Body<NoBody>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let NoBody {} = body.value;
     computed(&app, &caller, body.idempotency.as_ref(), async || {
         let (campaign, player) = place(&app, &caller, (&path.0, &path.1)).await?;
@@ -150,13 +159,13 @@ pub async fn end_reaction(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<NoBody>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let running = Cell::new(None);
     let reply = write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         let ended = standing::end(tx, campaign, standing::reaction_id(&path.1)?).await?;
         running.set(ended.running());
-        Reply::ok(&ended)
+        Ok(Answer::ok(ended))
     });
     let reply = reply.await?;
     // On another server the turn stops when that server renews its leases.

@@ -1,6 +1,6 @@
 //! `GET …/tools` and `POST …/tools/{name}`: the list of tools, and calling a tool as an NPC, owner, character or game master.
 
-use actix_web::web;
+use actix_web::{Responder, web};
 use edge::auth::player;
 use entity::{
     session::Role,
@@ -31,7 +31,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply, answered,
+        Answer, Body, Written, answered,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
@@ -80,7 +80,7 @@ pub struct ToolInput {
 }
 
 /// The result of a call.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ToolResult {
     call_id: Uuid,
     tool: &'static str,
@@ -143,11 +143,11 @@ struct ToolFunction {
 #[utoipa::path(get, path = "/v1/campaigns/{c}/tools",
     tag = "tools", operation_id = "list_tools", params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = ToolCatalogue), (status = "default", body = Problem)))]
-pub async fn list(app: web::Data<Ai>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+pub async fn list(app: web::Data<Ai>, caller: Caller, path: web::Path<String>) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let items: Vec<_> = REGISTRY.iter().map(|t| t.definition(None)).collect();
-    Reply::ok(&json!({ "items": items, "next_cursor": null }))
+    Ok(Answer::ok(json!({ "items": items, "next_cursor": null })))
 }
 
 /// Calls a tool as an actor that has it.
@@ -160,9 +160,10 @@ pub async fn call(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<ToolInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     if let Err(refused) = app.limits.check(&caller.tenant, Class::Tools).allowed("tool calls") {
-        return answered(&app, &caller, body.idempotency.as_ref()).await?.ok_or(refused);
+        let kept = answered(&app, &caller, body.idempotency.as_ref()).await?.ok_or(refused)?;
+        return Ok(Written::Before(kept));
     }
     let (c, name) = path.into_inner();
     let tool = super::find(&name).ok_or_else(|| Error::not_found("tool"))?;
@@ -180,7 +181,7 @@ pub async fn call(
             let given = super::called_as(&name, arguments.clone());
             let wish = Wish { tool, actor: actor.as_ref(), given, has_dice: own_dice };
             match ask_first(&app, &caller, (&c, *id), wish, body.idempotency.as_ref()).await? {
-                First::Replay(reply) => return Ok(reply),
+                First::Replay(kept) => return Ok(*kept),
                 First::Heard(heard) => heard,
             }
         }
@@ -223,7 +224,7 @@ pub async fn call(
         let price = paid::price(&prices, kind, tool);
         let result = paid::run(&cx, tool, given, price).await.map_err(in_arguments)?;
         let result = shorten(result, ANSWER_BYTES_MAX);
-        Reply::ok(&ToolResult { result: Some(result), ..ToolResult::of(tool, CallStatus::Succeeded) })
+        Ok(Answer::ok(ToolResult { result: Some(result), ..ToolResult::of(tool, CallStatus::Succeeded) }))
     });
     answer(&app, &caller, body.idempotency.as_ref(), tool, done.await).await
 }
@@ -234,17 +235,17 @@ async fn answer(
     caller: &Caller,
     key: Option<&IdempotencyKey>,
     tool: &Tool,
-    done: Result<Reply>,
-) -> Result<Reply> {
+    done: Result<Written<ToolResult>>,
+) -> Result<Written<ToolResult>> {
     let (status, done) = match done {
         Err(error) if OUTCOMES.contains(&error.code) => {
             let status = CallStatus::of_error(error.code.as_str());
             let told = ToolResult { error: Some(CallError::from(&error)), ..ToolResult::of(tool, status) };
-            let reply = Reply::ok(&told)?;
+            let answer = Answer::ok(told);
             // What the call wrote is gone. Its key keeps the answer all the same.
-            (status, edge::http::write(app, caller, key, async |_| Ok(reply.clone())).await)
+            (status, edge::http::write(app, caller, key, async |_| Ok(answer.clone())).await)
         }
-        Ok(reply) => (CallStatus::Succeeded, Ok(reply)),
+        Ok(done) => (CallStatus::Succeeded, Ok(done)),
         failed => (CallStatus::Failed, failed),
     };
     metrics::TOOL_CALLS.with_label_values(&[tool.name, status.as_str()]).inc();
@@ -254,7 +255,7 @@ async fn answer(
 /// The result of asking the session's frontend, before the call has a transaction.
 enum First {
     /// The same call was made before.
-    Replay(Reply),
+    Replay(Box<Written<ToolResult>>),
     Heard(Option<Heard>),
 }
 
@@ -277,9 +278,9 @@ async fn ask_first(
     let (session, question) = {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         if let Some(key) = key
-            && let Some(reply) = key.replay(&tx).await?
+            && let Some(kept) = key.replay(&tx).await?
         {
-            return Ok(First::Replay(reply));
+            return Ok(First::Replay(Box::new(Written::Before(kept))));
         }
         let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
         let session = playing::named(&tx, campaign, session).await?;

@@ -1,6 +1,6 @@
 //! `POST …/npcs/{x}/turns`, `POST …/owners/{x}/turns`, and the turns themselves: list, trace, cancel, undo.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
 use sqlx::postgres::PgRow;
@@ -30,7 +30,7 @@ use db::{
 use edge::{
     caller::Caller,
     http::{
-        Body, NoBody, Reply, budget,
+        Answer, Body, NoBody, budget,
         paging::{Items, ListParams, Page, contains, pattern},
         resource::{Ref, campaign_id},
         validate,
@@ -252,7 +252,7 @@ pub async fn list(
     caller: Caller,
     path: web::Path<String>,
     page: Page<TurnFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     super::list::may_look_for(&caller, page.q.as_deref())?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
@@ -296,7 +296,7 @@ pub async fn list(
     let id_and_view = |row: &PgRow| Ok((row.read::<Uuid>("id")?, trace::view_of_row(row, &caller)?));
     let key = |(id, _): &(Uuid, serde_json::Value)| (*id, None);
     let turns = page.finish(stored::each(&rows, id_and_view), page.has_more(&rows), key);
-    Reply::ok(&page.serialize_items(turns, key, |(_, view)| Ok(view))?)
+    Ok(Answer::ok(page.serialize_items(turns, key, |(_, view)| Ok(view))?))
 }
 
 /// Reads a turn. With the scope `gm`, this includes its full trace: lore decisions, model calls, the prompt's text, its journal
@@ -313,7 +313,7 @@ pub async fn get(
 ) -> Result<HttpResponse> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-    Ok(Reply::ok(&trace::find(&tx, &caller, campaign, path.1).await?)?.tagged().unless_known(&request))
+    Answer::ok(trace::find(&tx, &caller, campaign, path.1).await?).tagged().unless_known(&request)
 }
 
 /// A turn that was asked to stop.
@@ -339,7 +339,7 @@ pub async fn cancel_turn(
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<NoBody>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let NoBody {} = body.value;
     let turn = path.1;
     let cancelled = edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
@@ -376,7 +376,7 @@ pub async fn cancel_turn(
             return Err(Error::new(Code::Conflict, format!("The turn has ended: {status}.")));
         }
         app.running.cancel(turn);
-        Reply::accepted(&TurnCancelling { turn_id: turn, status: "cancelling" })
+        Ok(Answer::accepted(TurnCancelling { turn_id: turn, status: "cancelling" }))
     });
     with_need(Need::End, cancelled).await
 }
@@ -394,7 +394,7 @@ pub async fn undo_turn(
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<NoBody>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let NoBody {} = body.value;
     undo::undo(&app, &caller, &path.0, path.1, body.idempotency.as_ref()).await
 }

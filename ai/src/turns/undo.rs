@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sqlx::postgres::PgRow;
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -26,7 +26,7 @@ use db::{
 use edge::{
     caller::Caller,
     http::{
-        Reply,
+        Answer, Written,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
@@ -41,10 +41,10 @@ const LOOKED_AT_ONCE: i32 = 1000;
 const SHARE: Duration = Duration::from_secs(600);
 
 /// A completed undo.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the answer of `undo`")]
+#[derive(Serialize, ToSchema)]
 pub struct TurnUndone {
     turn_id: Uuid,
+    #[serde(with = "time::serde::rfc3339")]
     undone_at: OffsetDateTime,
     changes_reverted: i64,
 }
@@ -59,11 +59,25 @@ pub struct TurnUndoing {
     changes: i64,
 }
 
+/// What came of an undo.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub enum Undo {
+    Done(TurnUndone),
+    InSteps(TurnUndoing),
+}
+
 /// Undoes a turn. Its messages leave the transcript together with its other effects.
 ///
 /// # Errors
 /// `undo_conflict` with each row that was changed since, `gone` if its journal was pruned, `conflict` if it was undone.
-pub async fn undo(app: &Ai, caller: &Caller, c: &str, turn: Uuid, key: Option<&IdempotencyKey>) -> Result<Reply> {
+pub async fn undo(
+    app: &Ai,
+    caller: &Caller,
+    c: &str,
+    turn: Uuid,
+    key: Option<&IdempotencyKey>,
+) -> Result<Written<Undo>> {
     undo_with_retry(app, caller, c, turn, key, false).await
 }
 
@@ -71,7 +85,7 @@ pub async fn undo(app: &Ai, caller: &Caller, c: &str, turn: Uuid, key: Option<&I
 ///
 /// # Errors
 /// The errors of [`undo`] except `undo_conflict`.
-pub async fn undo_rest(app: &Ai, caller: &Caller, c: &str, turn: Uuid) -> Result<Reply> {
+pub async fn undo_rest(app: &Ai, caller: &Caller, c: &str, turn: Uuid) -> Result<Written<Undo>> {
     undo_with_retry(app, caller, c, turn, None, true).await
 }
 
@@ -82,12 +96,12 @@ async fn undo_with_retry(
     turn: Uuid,
     key: Option<&IdempotencyKey>,
     leaves_changed: bool,
-) -> Result<Reply> {
+) -> Result<Written<Undo>> {
     let mut tries = Tries::with(BRIEF);
     let mut was_looked_at = leaves_changed;
     loop {
         match attempt(app, caller, c, turn, key, leaves_changed, was_looked_at).await {
-            Ok(Attempted::Done(reply)) => return Ok(reply),
+            Ok(Attempted::Done(undone)) => return Ok(undone),
             // No transaction is open meanwhile.
             Ok(Attempted::Large) => {
                 look(app, caller, turn).await?;
@@ -100,7 +114,7 @@ async fn undo_with_retry(
 }
 
 enum Attempted {
-    Done(Reply),
+    Done(Written<Undo>),
     /// The turn has too many effects to undo it without checking first.
     Large,
 }
@@ -116,27 +130,27 @@ async fn attempt(
 ) -> Result<Attempted> {
     let tx = TenantTx::write(&app.pool, &caller.actor().in_turn(turn, Origin::Revert)).await?;
     if let Some(key) = key
-        && let Some(stored) = key.claim(&tx).await?
+        && let Some(kept) = key.claim(&tx).await?
     {
-        return Ok(Attempted::Done(stored));
+        return Ok(Attempted::Done(Written::Before(kept)));
     }
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     let effects = effects_of(&tx, campaign, turn).await?;
     let is_large = effects > EFFECTS_AT_ONCE;
-    let reply = match is_large {
+    let answer = match is_large {
         true if !was_looked_at => return Ok(Attempted::Large),
         true => mark(&tx, turn, app.running.instance, effects).await?,
         false => at_once(&tx, turn, effects, leaves_changed).await?,
     };
     if let Some(key) = key {
-        key.store(&tx, &reply).await?;
+        key.store(&tx, &answer).await?;
     }
     tx.commit().await?;
     if is_large {
         let (pool, actor, instance) = (app.pool.clone(), caller.actor(), app.running.instance);
         tokio::spawn(async move { Worker { pool: &pool, actor, turn, instance }.carry_on(SHARE).await });
     }
-    Ok(Attempted::Done(reply))
+    Ok(Attempted::Done(Written::Now(answer)))
 }
 
 /// The number of effects that can be undone. Locks the turn.
@@ -198,7 +212,7 @@ fn may_be_undone(row: &PgRow) -> Result<()> {
 }
 
 /// Undoes a turn that the transaction has locked.
-async fn at_once(tx: &TenantTx, turn: Uuid, effects: i64, leaves_changed: bool) -> Result<Reply> {
+async fn at_once(tx: &TenantTx, turn: Uuid, effects: i64, leaves_changed: bool) -> Result<Answer<Undo>> {
     let rows = i32::try_from(EFFECTS_AT_ONCE + 1).unwrap_or(i32::MAX);
     let reverted = revert(tx, turn, Pace::whole(rows), true).await?;
     if !leaves_changed {
@@ -213,8 +227,8 @@ async fn at_once(tx: &TenantTx, turn: Uuid, effects: i64, leaves_changed: bool) 
     .bind(turn)
     .fetch_one(&mut *tx.connection().await)
     .await?;
-    let at = row.read::<OffsetDateTime>("at")?.format(&Rfc3339).map_err(Error::internal)?;
-    Reply::ok(&json!({ "turn_id": turn, "undone_at": at, "changes_reverted": effects - reverted.gone }))
+    let changes_reverted = effects - reverted.gone;
+    Ok(Answer::ok(Undo::Done(TurnUndone { turn_id: turn, undone_at: row.read("at")?, changes_reverted })))
 }
 
 /// Checks a large turn for conflicts, in portions that lock nothing.
@@ -244,7 +258,7 @@ async fn look(app: &Ai, caller: &Caller, turn: Uuid) -> Result<()> {
 }
 
 /// Stores that a turn, which the transaction has locked, is now being undone.
-async fn mark(tx: &TenantTx, turn: Uuid, instance: i64, effects: i64) -> Result<Reply> {
+async fn mark(tx: &TenantTx, turn: Uuid, instance: i64, effects: i64) -> Result<Answer<Undo>> {
     sqlx::query(
         "UPDATE turn SET revert_as = 'undone', revert_since = now(), revert_total = $3, instance = $4, \
                 lease_until = now() + $5 * interval '1 second' WHERE tenant_id = $1 AND id = $2",
@@ -256,5 +270,5 @@ async fn mark(tx: &TenantTx, turn: Uuid, instance: i64, effects: i64) -> Result<
     .bind(TURN_LEASE_SECONDS)
     .execute(&mut *tx.connection().await)
     .await?;
-    Reply::accepted(&TurnUndoing { turn_id: turn, status: "undoing", changes: effects })
+    Ok(Answer::accepted(Undo::InSteps(TurnUndoing { turn_id: turn, status: "undoing", changes: effects })))
 }

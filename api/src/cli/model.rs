@@ -21,7 +21,7 @@ use base::{
 use db::tenancy::TenantTx;
 use edge::{
     http::{
-        Reply, bounds,
+        bounds,
         etag::Expected,
         paging::{Items, NoFilter, Page},
     },
@@ -105,15 +105,14 @@ async fn carry_out(Table { app, caller, .. }: &Table, command: &ModelCommand) ->
         ModelCommand::Set { slug, file } => {
             let given = about(members(file)?, slug)?;
             let known = service::get(app, &read().await?, slug).await;
-            let reply = match known {
-                Ok(_) => service::update(app, caller, &Expected::any(), slug, &given).await?,
+            match known {
+                Ok(_) => shown(&service::update(app, caller, &Expected::any(), slug, &given).await?),
                 Err(error) if error.code == Code::NotFound => {
                     let input = bounds::read(named(given, slug))?;
-                    service::create(app, caller, &input, None).await?
+                    shown(&service::create(app, caller, &input, None).await?.value()?)
                 }
-                Err(error) => return Err(error),
-            };
-            shown(&of(&reply)?)
+                Err(error) => Err(error),
+            }
         }
         ModelCommand::Delete { slug } => {
             service::delete(app, caller, &Expected::any(), slug).await?;
@@ -149,10 +148,6 @@ fn printed(value: &impl serde::Serialize, text: String) -> Result<Printed> {
 /// A profile, which is printed as JSON also for people.
 fn shown(view: &impl serde::Serialize) -> Result<Printed> {
     printed(view, serde_json::to_string_pretty(view).map_err(Error::internal)?)
-}
-
-fn of(reply: &Reply) -> Result<Value> {
-    serde_json::from_slice(&reply.body).map_err(Error::internal)
 }
 
 /// The members of a profile in a file.

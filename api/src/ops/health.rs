@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actix_web::{HttpRequest, HttpResponse, http::header, web};
+use actix_web::{HttpRequest, HttpResponse, Responder, http::header, web};
 use migration::{Migrator, MigratorTrait};
 use serde::Serialize;
 use subtle::ConstantTimeEq;
@@ -15,7 +15,7 @@ use base::{
     stored::Columns,
 };
 use db::pool::{Need, with_need};
-use edge::http::Reply;
+use edge::http::Answer;
 
 /// The answer of a process that runs.
 #[derive(Serialize, ToSchema)]
@@ -38,15 +38,15 @@ pub struct Readiness {
 /// Answers 200 while the process runs. Never uses the database.
 #[utoipa::path(get, path = "/healthz",
     tag = "service", operation_id = "get_health", responses((status = 200, body = Health)))]
-pub async fn healthz() -> Result<Reply> {
-    Reply::ok(&Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+pub async fn healthz() -> Result<impl Responder> {
+    Ok(Answer::ok(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
 }
 
 /// Answers 200 if the database answers within a second and has all migrations of this server (a newer server may have added
 /// more), and the server is not shutting down.
 #[utoipa::path(get, path = "/readyz",
     tag = "service", operation_id = "get_readiness", responses((status = 200, body = Readiness), (status = 503, body = Problem)))]
-pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
+pub async fn readyz(app: web::Data<App>) -> Result<impl Responder> {
     let not_ready = |why: &str| Error::new(Code::Unavailable, why).retry_after(2);
     if app.is_stopping() {
         return Err(not_ready("The server is shutting down."));
@@ -69,7 +69,7 @@ pub async fn readyz(app: web::Data<App>) -> Result<Reply> {
     if !is_migrated {
         return Err(not_ready("The database's schema is older than this server: run `tavernkeep migrate`."));
     }
-    Reply::ok(&Readiness { status: "ready", model: app.config.llm_label().to_owned() })
+    Ok(Answer::ok(Readiness { status: "ready", model: app.config.llm_label().to_owned() }))
 }
 
 /// Returns all metrics in Prometheus's text format. If `TAVERNKEEP_METRICS_TOKEN` is set, that token is required as the

@@ -16,9 +16,8 @@ use crate::caller::{
 };
 use crate::{
     http::{
-        Body, Reply, answered,
+        Answer, Body, Written,
         etag::{self, Expected},
-        idempotency::in_flight,
         paging::{Items, Page},
         patch as merge_patch,
         resource::{Ref, campaign_id},
@@ -27,7 +26,7 @@ use crate::{
     state::Edge,
 };
 use base::error::{Code, Error, Problem, Result};
-use db::tenancy::TenantTx;
+use db::tenancy::{self, TenantTx};
 
 const TOKEN_SECONDS: i64 = 900;
 
@@ -63,7 +62,7 @@ pub struct TokenView {
 #[utoipa::path(post, path = "/v1/auth/token",
     tag = "auth", operation_id = "create_token", request_body = TokenRequest,
     responses((status = 200, body = TokenView), (status = "default", body = Problem)))]
-pub async fn token(app: web::Data<Edge>, caller: Caller, body: Body<TokenRequest>) -> Result<Reply> {
+pub async fn token(app: web::Data<Edge>, caller: Caller, body: Body<TokenRequest>) -> Result<Answer<TokenView>> {
     if caller.is_token {
         return Err(Error::new(Code::Forbidden, "A token cannot be exchanged for another token. Use the API key."));
     }
@@ -85,18 +84,18 @@ pub async fn token(app: web::Data<Edge>, caller: Caller, body: Body<TokenRequest
     let ttl = ttl_seconds.unwrap_or(TOKEN_SECONDS);
     let narrowed = Narrowed { scope: scopes.to_text(), campaign, player };
     let claims = Claims::of_token(&caller.key_prefix, caller.tenant_id(), narrowed, ttl);
-    let Some(key) = &body.idempotency else { return Reply::ok(&TokenView::of(&app, &claims, claims.iat)?) };
-    // Only the claims are stored, not the token. Signing them again gives the same token.
-    let kept = write(&app, &caller, Some(key), async |_| Reply::ok(&claims)).await?;
-    let stored: Claims = serde_json::from_slice(&kept.body).map_err(Error::internal)?;
-    if stored.sub != caller.key_prefix {
+    let now = claims.iat;
+    let Some(key) = &body.idempotency else { return Ok(Answer::ok(TokenView::of(&app, &claims, now)?)) };
+    // Only the claims are kept, not the token. Signing them again gives the same token.
+    let kept = write(&app, &caller, Some(key), async |_| Ok(Answer::ok(claims.clone()))).await?.answer()?;
+    if kept.value.sub != caller.key_prefix {
         return Err(Error::new(Code::IdempotencyKeyReused, "This Idempotency-Key was used with another API key."));
     }
     // A token that has ended would be of no use.
-    if kept.replayed && stored.exp <= claims.iat {
-        return Reply::ok(&TokenView::of(&app, &claims, claims.iat)?);
+    if kept.is_replayed() && kept.value.exp <= now {
+        return Ok(Answer::ok(TokenView::of(&app, &claims, now)?));
     }
-    Ok(Reply { replayed: kept.replayed, ..Reply::ok(&TokenView::of(&app, &stored, claims.iat)?)? })
+    kept.try_map(|claims| TokenView::of(&app, &claims, now))
 }
 
 impl TokenView {
@@ -142,9 +141,9 @@ pub async fn list_keys(
     app: web::Data<Edge>,
     caller: Caller,
     page: Page<crate::http::paging::NoFilter>,
-) -> Result<Reply> {
+) -> Result<Answer<Items<KeyView>>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    Reply::ok(&service::list(&tx, &page).await?)
+    Ok(Answer::ok(service::list(&tx, &page).await?))
 }
 
 /// Creates a key with some of the caller's own scopes.
@@ -153,22 +152,18 @@ pub async fn list_keys(
 #[utoipa::path(post, path = "/v1/api-keys",
     tag = "auth", operation_id = "create_api_key", request_body = KeyInput,
     responses((status = 201, body = KeyView), (status = "default", body = Problem)))]
-pub async fn create_key(app: web::Data<Edge>, caller: Caller, body: Body<KeyInput>) -> Result<Reply> {
-    let key = body.idempotency.as_ref();
-    match service::create(&app, &caller, body.value, key).await? {
-        Some(view) => view.created_reply(),
-        None => answered(&app, &caller, key).await?.ok_or_else(in_flight),
-    }
+pub async fn create_key(app: web::Data<Edge>, caller: Caller, body: Body<KeyInput>) -> Result<Written<KeyView>> {
+    service::create(&app, &caller, body.value, body.idempotency.as_ref()).await
 }
 
 /// Reads one key, by id or prefix.
 #[utoipa::path(get, path = "/v1/api-keys/{x}",
     tag = "auth", operation_id = "get_api_key", params(("x" = String, Path, description = "Id or prefix")),
     responses((status = 200, body = KeyView), (status = "default", body = Problem)))]
-pub async fn get_key(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+pub async fn get_key(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Answer<KeyView>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let view = service::get(&tx, &path).await?;
-    Ok(Reply::ok(&view)?.versioned(view.version))
+    Ok(Answer::versioned(view.version, view))
 }
 
 /// The members of a key that can be changed.
@@ -194,8 +189,8 @@ pub async fn patch_key(
     request: HttpRequest,
     path: web::Path<String>,
     body: Body<Value>,
-) -> Result<Reply> {
-    let reply = crate::http::write(&app, &caller, None, async |tx| {
+) -> Result<Answer<KeyView>> {
+    let view = tenancy::write(&app.pool, caller.actor(), async |tx| {
         let current = service::find(tx, &path).await?;
         etag::check(&request, current.version)?;
         let shown = serde_json::to_value(&current).map_err(Error::internal)?;
@@ -212,12 +207,11 @@ pub async fn patch_key(
             .bind(&names)
             .fetch_one(&mut *tx.connection().await)
             .await?;
-        let view = KeyView::of(&row)?;
-        Ok(Reply::ok(&view)?.versioned(view.version))
+        KeyView::of(&row)
     })
     .await?;
     app.keys.forget();
-    Ok(reply)
+    Ok(Answer::versioned(view.version, view))
 }
 
 /// Revokes a key.
@@ -231,12 +225,9 @@ pub async fn delete_key(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<String>,
-) -> Result<Reply> {
-    let reply = crate::http::write(&app, &caller, None, async |tx| {
-        service::revoke(tx, &Expected::by(&request), &path).await?;
-        Ok(Reply::no_content())
-    })
-    .await?;
+) -> Result<Answer<()>> {
+    let expected = Expected::by(&request);
+    tenancy::write(&app.pool, caller.actor(), async |tx| service::revoke(tx, &expected, &path).await).await?;
     app.keys.forget();
-    Ok(reply)
+    Ok(Answer::no_content())
 }

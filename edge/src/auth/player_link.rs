@@ -86,7 +86,7 @@ pub async fn for_user(
             let scopes = [Scope::Read, Scope::Play].into_iter().collect();
             let input = KeyInput { name: KEY_NAME.to_owned(), scopes, expires_in_seconds: None };
             let made = service::create(app, caller, input, None).await?;
-            made.map(|key| key.prefix).ok_or_else(|| Error::internal("a key without a view"))?
+            made.value()?.prefix
         }
         None => {
             let why =

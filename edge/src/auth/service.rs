@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::caller::{Caller, Scope, keys::NewKey};
 use crate::{
     http::{
-        Reply,
+        Answer, Written,
         etag::Expected,
         idempotency::IdempotencyKey,
         paging::{Items, NoFilter, Page, contains, pattern},
@@ -29,7 +29,7 @@ use base::{
 use db::tenancy::TenantTx;
 
 /// An API key as it is listed, without the key itself.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct KeyView {
     pub id: Uuid,
     pub name: String,
@@ -46,14 +46,6 @@ pub struct KeyView {
 }
 
 impl KeyView {
-    /// The answer that creates the key.
-    ///
-    /// # Errors
-    /// `internal` if it cannot be written as JSON.
-    pub(super) fn created_reply(&self) -> Result<Reply> {
-        Reply::created(format!("/v1/api-keys/{}", self.id), self.version, self)
-    }
-
     pub(super) fn of(row: &PgRow) -> Result<Self> {
         let time = |at: OffsetDateTime| at.format(&Rfc3339).unwrap_or_default();
         let names: Vec<String> = row.read("scopes")?;
@@ -140,8 +132,8 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<KeyView>
     Ok(page.finish(stored::each(&rows, KeyView::of), page.has_more(&rows), |k| (k.id, None)))
 }
 
-/// Creates a key with some of the caller's own scopes. Only the returned view shows the key. Returns none if `once` was
-/// used before: the answer that is stored under it does not contain the key.
+/// Creates a key with some of the caller's own scopes. Only the returned view shows the key. The same request `once` more
+/// finds the answer without it.
 ///
 /// # Errors
 /// `validation_failed`, `forbidden` for scopes that the caller does not have.
@@ -150,7 +142,7 @@ pub async fn create(
     caller: &Caller,
     input: KeyInput,
     once: Option<&IdempotencyKey>,
-) -> Result<Option<KeyView>> {
+) -> Result<Written<KeyView>> {
     validate::check(&input)?;
     let KeyInput { name, scopes, expires_in_seconds } = input;
     may_give(caller, &scopes)?;
@@ -159,16 +151,17 @@ pub async fn create(
     let new = NewKey::generate();
     let made = tenancy::write(&app.pool, caller.actor(), async |tx| {
         if let Some(once) = once
-            && once.claim(tx).await?.is_some()
+            && let Some(kept) = once.claim(tx).await?
         {
-            return Ok(None);
+            return Ok(Written::Before(kept));
         }
         let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
+        let view = KeyView::of(&row)?;
+        let answer = Answer::created(format!("/v1/api-keys/{}", view.id), view.version, view);
         if let Some(once) = once {
-            // The key itself appears only in the first answer.
-            once.store(tx, &KeyView::of(&row)?.created_reply()?).await?;
+            once.store(tx, &answer).await?;
         }
-        Ok(Some(KeyView::of(&row)?))
+        Ok(Written::Now(answer))
     });
     Ok(made.await?.map(|view| KeyView { key: Some(new.key), ..view }))
 }

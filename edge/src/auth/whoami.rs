@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::caller::{Caller, Scope};
-use crate::{http::Reply, state::Edge};
+use crate::{http::Answer, state::Edge};
 use base::{
     error::{Error, Problem, Result},
     stored::Columns,
@@ -37,7 +37,7 @@ enum CredentialKind {
 
 /// The caller and what the credential allows.
 #[derive(Debug, Serialize, ToSchema)]
-struct Whoami {
+pub struct Whoami {
     kind: CredentialKind,
     tenant_id: Uuid,
     /// The tenant's slug; null for a restricted token.
@@ -80,7 +80,7 @@ impl NarrowedTo {
 #[utoipa::path(get, path = "/v1/whoami",
     tag = "auth", operation_id = "get_whoami",
     responses((status = 200, body = Whoami), (status = "default", body = Problem)))]
-pub async fn whoami(app: web::Data<Edge>, caller: Caller) -> Result<Reply> {
+pub async fn whoami(app: web::Data<Edge>, caller: Caller) -> Result<Answer<Whoami>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let row = sqlx::query(WHO)
         .bind(caller.tenant_id())
@@ -95,7 +95,7 @@ pub async fn whoami(app: web::Data<Edge>, caller: Caller) -> Result<Reply> {
         Some(seconds) => OffsetDateTime::from_unix_timestamp(seconds).ok(),
         None => row.read("expires_at")?,
     };
-    Reply::ok(&Whoami {
+    Ok(Answer::ok(Whoami {
         kind: if caller.is_token { CredentialKind::AccessToken } else { CredentialKind::ApiKey },
         tenant_id: caller.tenant_id(),
         tenant_slug: of_tenant("tenant")?,
@@ -105,5 +105,5 @@ pub async fn whoami(app: web::Data<Edge>, caller: Caller) -> Result<Reply> {
         campaign: NarrowedTo::read(&row, caller.campaign, "campaign_slug", "campaign_name")?,
         player: NarrowedTo::read(&row, caller.player, "player_slug", "player_name")?,
         expires_at: ends.and_then(|at| at.format(&Rfc3339).ok()),
-    })
+    }))
 }

@@ -19,7 +19,7 @@ const TOKEN_BYTES_MAX: usize = 4096;
 const LEEWAY_SECONDS: u64 = 30;
 
 /// The claims of a token.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Claims {
     pub iss: String,
     pub aud: String,

@@ -3,6 +3,7 @@
 
 use actix_web::{HttpRequest, http::header};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use base::error::{Code, Error, Result};
@@ -17,6 +18,14 @@ pub fn of(version: i64) -> String {
 #[must_use]
 pub fn of_content(content: &[u8]) -> String {
     format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(content)[..16]))
+}
+
+/// The ETag of a value that has no version, as the answer with its JSON has it.
+///
+/// # Errors
+/// `internal` if the value cannot be written as JSON.
+pub fn of_value(value: &impl Serialize) -> Result<String> {
+    Ok(of_content(&serde_json::to_vec(value).map_err(Error::internal)?))
 }
 
 /// Checks that `If-Match`, if sent, names `version`.

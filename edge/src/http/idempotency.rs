@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::Reply;
+use super::{Answer, Reply};
 use crate::caller::Caller;
 use base::{
     error::{Code, Error, Result},
@@ -140,11 +140,12 @@ impl IdempotencyKey {
         Err(Error::new(Code::IdempotencyKeyReused, detail))
     }
 
-    /// Stores the answer. It is committed together with the work.
+    /// Stores the answer. It is committed together with the work. Returns its bytes.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn store(&self, tx: &TenantTx, reply: &Reply) -> Result<()> {
+    pub async fn store<T: Serialize>(&self, tx: &TenantTx, answer: &Answer<T>) -> Result<Reply> {
+        let reply = answer.to_reply()?;
         sqlx::query(
             "UPDATE idempotency SET state = 'done', status = $4, headers = $5, body = $6 \
              WHERE tenant_id = $1 AND route = $2 AND key = $3",
@@ -153,11 +154,11 @@ impl IdempotencyKey {
         .bind(&self.route)
         .bind(&self.key)
         .bind(i32::from(reply.status))
-        .bind(serde_json::to_value(reply).map_err(Error::internal)?)
+        .bind(serde_json::to_value(&reply).map_err(Error::internal)?)
         .bind(&reply.body)
         .execute(&mut *tx.connection().await)
         .await?;
-        Ok(())
+        Ok(reply)
     }
 }
 

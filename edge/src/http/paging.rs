@@ -95,6 +95,9 @@ pub struct Items<T> {
     pub next_cursor: Option<String>,
 }
 
+/// A page whose rows are JSON already.
+pub type RawItems = Items<Box<RawValue>>;
+
 /// For a list that has no filters of its own.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -195,7 +198,7 @@ impl<F: DeserializeOwned> Page<F> {
         page: Items<T>,
         key: impl Fn(&T) -> (Uuid, Option<String>),
         view: impl Fn(T) -> Result<V>,
-    ) -> Result<Items<Box<RawValue>>> {
+    ) -> Result<RawItems> {
         let count = page.items.len();
         let mut last = None;
         let views = page.items.into_iter().map(|row| {

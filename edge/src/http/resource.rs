@@ -13,8 +13,8 @@ mod write;
 pub use list::{find_page, list, paged, selected};
 pub use slugs::{free_slug, free_slug_in, scope_key, slug_of, slugs_for};
 pub use write::{
-    change, change_held, create, delete, fold_columns, insert, insert_columns, patch, plain_columns, remove, returning,
-    update, write_columns,
+    change, change_held, change_in, create, delete, fold_columns, insert, insert_columns, patch, plain_columns, remove,
+    returning, update, write_columns,
 };
 
 use actix_web::{HttpRequest, HttpResponse};
@@ -23,13 +23,13 @@ use sea_orm::{
     ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QuerySelect, QueryTrait, Select,
     sea_query::{Alias, Expr, ExprTrait, LockType},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Reply, paging::SortKey};
+use super::{Answer, paging::SortKey};
 use crate::{caller::Caller, state::Edge};
 use base::error::{Error, Result};
 use db::tenancy::{SingleReads, TenantTx};
@@ -125,7 +125,7 @@ pub trait Resource: Sized + 'static {
 
     type Entity: EntityTrait<Model = Self::Model>;
     type Model: FromQueryResult + Send + Sync;
-    type View: Serialize + From<Self::Model>;
+    type View: Serialize + DeserializeOwned + From<Self::Model>;
     type Input: Serialize + DeserializeOwned + ToSchema + garde::Validate<Context = ()>;
     type Filter: DeserializeOwned;
 
@@ -147,12 +147,6 @@ pub trait Resource: Sized + 'static {
     /// `bad_request` for an invalid value.
     fn filter(select: Select<Self::Entity>, _: &Self::Filter) -> Result<Select<Self::Entity>> {
         Ok(select)
-    }
-
-    /// A changed row in full, as a read of it would answer. Lists may show less.
-    fn whole(place: &Place<'_>, model: Self::Model) -> impl Future<Output = Result<Value>> {
-        let whole = view::<Self>(model, place.caller);
-        async { whole }
     }
 
     /// Checks whether a row may be deleted, beyond what foreign keys check.
@@ -310,21 +304,49 @@ async fn locked<R: Resource>(
     select.one(tx).await?.ok_or_else(|| Error::not_found(R::TABLE))
 }
 
+/// A row as its caller may see it.
+#[derive(Clone, Debug)]
+pub struct Shown<V> {
+    pub row: V,
+    /// The members that are left out.
+    hidden: &'static [&'static str],
+}
+
+impl<V: Serialize> Serialize for Shown<V> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        if self.hidden.is_empty() {
+            return self.row.serialize(serializer);
+        }
+        let mut value = serde_json::to_value(&self.row).map_err(serde::ser::Error::custom)?;
+        if let Value::Object(members) = &mut value {
+            self.hidden.iter().for_each(|name| drop(members.remove(*name)));
+        }
+        value.serialize(serializer)
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Shown<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Ok(Self { row: V::deserialize(deserializer)?, hidden: &[] })
+    }
+}
+
 /// The row as the caller may see it.
-///
-/// # Errors
-/// `internal` if it cannot be written as JSON.
-pub fn view<R: Resource>(model: R::Model, caller: &Caller) -> Result<Value> {
-    let mut value = serde_json::to_value(R::View::from(model)).map_err(Error::internal)?;
+pub fn shown<R: Resource>(model: R::Model, caller: &Caller) -> Shown<R::View> {
     let hidden = match (caller.is_player(), caller.sees_secrets()) {
         (true, _) => R::HIDDEN_FROM_PLAYERS,
         (false, false) => R::ONLY_FOR_GM,
         (false, true) => &[],
     };
-    if let Value::Object(members) = &mut value {
-        hidden.iter().for_each(|name| drop(members.remove(*name)));
-    }
-    Ok(value)
+    Shown { row: model.into(), hidden }
+}
+
+/// The members of the row that the caller may see.
+///
+/// # Errors
+/// `internal` if it cannot be written as JSON.
+pub fn view<R: Resource>(model: R::Model, caller: &Caller) -> Result<Value> {
+    serde_json::to_value(shown::<R>(model, caller)).map_err(Error::internal)
 }
 
 /// GET of one row. Takes one round trip.
@@ -341,10 +363,12 @@ pub async fn get<R: Resource>(
     let db = SingleReads::new(&app.pool, caller.tenant_id());
     let select = visible::<R>(caller, c.map(Ref::parse).as_ref()).filter(Ref::parse(x).matches::<R>());
     let model = select.filter(db.condition()).one(&db).await?.ok_or_else(|| Error::not_found(R::TABLE))?;
-    let version = R::stamp(&model).version;
-    let reply =
-        if !caller.sees_secrets() { Reply::ok(&view::<R>(model, caller)?)? } else { Reply::ok(&R::View::from(model))? };
-    Ok(reply.versioned(version).unless_known(request))
+    answer::<R>(model, caller).unless_known(request)
+}
+
+/// The answer that is this row.
+fn answer<R: Resource>(model: R::Model, caller: &Caller) -> Answer<Shown<R::View>> {
+    Answer::versioned(R::stamp(&model).version, shown::<R>(model, caller))
 }
 
 /// An empty set of clients' own keys.

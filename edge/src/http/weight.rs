@@ -6,7 +6,7 @@
 use actix_web::{HttpMessage, HttpRequest};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{answered, idempotency::IdempotencyKey, reply::Reply};
+use super::{Written, answered, idempotency::IdempotencyKey};
 use crate::{caller::Caller, limits::Class, state::Edge};
 use base::{
     error::{Code, Error, Result},
@@ -21,17 +21,17 @@ const SMALL_PARTS_MAX: usize = 10;
 ///
 /// # Errors
 /// Those of `work`; `rate_limited`, `unavailable`.
-pub async fn weighed(
+pub async fn weighed<T>(
     (app, caller): (&Edge, &Caller),
     request: &HttpRequest,
     parts: usize,
     key: Option<&IdempotencyKey>,
-    work: impl Future<Output = Result<Reply>>,
-) -> Result<Reply> {
+    work: impl Future<Output = Result<Written<T>>>,
+) -> Result<Written<T>> {
     if parts > 1
-        && let Some(stored) = answered(app, caller, key).await?
+        && let Some(kept) = answered(app, caller, key).await?
     {
-        return Ok(stored);
+        return Ok(Written::Before(kept));
     }
     let _large: Option<OwnedSemaphorePermit> = match parts > SMALL_PARTS_MAX {
         true => Some(app.admission.large(caller.tenant_id()).await?),

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     caller::Caller,
     http::{
-        Body, NoBody, Reply, computed,
+        Answer, Body, NoBody, Written, computed,
         etag::Expected,
         paging::{Items, ListParams, NoFilter, Page},
     },
@@ -23,9 +23,9 @@ use db::tenancy::TenantTx;
 #[utoipa::path(get, path = "/v1/models",
     tag = "models", operation_id = "list_models", params(ListParams),
     responses((status = 200, body = Items<ModelView>), (status = "default", body = Problem)))]
-pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
+pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Answer<Items<ModelView>>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    Reply::ok(&service::list(&app, &tx, &page).await?)
+    Ok(Answer::ok(service::list(&app, &tx, &page).await?))
 }
 
 /// Creates a model profile: which endpoint and model to ask, and how.
@@ -35,7 +35,7 @@ pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) ->
 #[utoipa::path(post, path = "/v1/models",
     tag = "models", operation_id = "create_model", request_body = ModelInput,
     responses((status = 201, body = ModelView), (status = "default", body = Problem)))]
-pub async fn create(app: web::Data<Edge>, caller: Caller, body: Body<ModelInput>) -> Result<Reply> {
+pub async fn create(app: web::Data<Edge>, caller: Caller, body: Body<ModelInput>) -> Result<Written<ModelView>> {
     service::create(&app, &caller, &body.value, body.idempotency.as_ref()).await
 }
 
@@ -43,10 +43,10 @@ pub async fn create(app: web::Data<Edge>, caller: Caller, body: Body<ModelInput>
 #[utoipa::path(get, path = "/v1/models/{x}",
     tag = "models", operation_id = "get_model", params(("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = ModelView), (status = "default", body = Problem)))]
-pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Answer<ModelView>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let view = service::get(&app, &tx, &path).await?;
-    Ok(Reply::ok(&view)?.versioned(view.version))
+    Ok(Answer::versioned(view.version, view))
 }
 
 /// Changes a model profile by a JSON merge patch.
@@ -62,8 +62,9 @@ pub async fn patch(
     request: HttpRequest,
     path: web::Path<String>,
     body: Body<Value>,
-) -> Result<Reply> {
-    service::update(&app, &caller, &Expected::by(&request), &path, &body.value).await
+) -> Result<Answer<ModelView>> {
+    let view = service::update(&app, &caller, &Expected::by(&request), &path, &body.value).await?;
+    Ok(Answer::versioned(view.version, view))
 }
 
 /// Deletes a model profile. A profile that something names is not deleted; the error lists who names it.
@@ -75,18 +76,23 @@ pub async fn delete(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<String>,
-) -> Result<Reply> {
-    service::delete(&app, &caller, &Expected::by(&request), &path).await
+) -> Result<Answer<()>> {
+    service::delete(&app, &caller, &Expected::by(&request), &path).await?;
+    Ok(Answer::no_content())
 }
 
 /// Asks a profile's endpoint for the models that it offers. This counts as a turn in the tenant's limits.
 #[utoipa::path(get, path = "/v1/models/{x}/available",
     tag = "models", operation_id = "list_available_models", params(("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = Items<AvailableModel>), (status = "default", body = Problem)))]
-pub async fn available(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+pub async fn available(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+) -> Result<Answer<Items<AvailableModel>>> {
     let (_, endpoint) = service::endpoint(&app, &caller, &path).await?;
     let items = probe::available(&app, &caller, &endpoint).await?;
-    Reply::ok(&Items { items, next_cursor: None })
+    Ok(Answer::ok(Items { items, next_cursor: None }))
 }
 
 /// Tries a profile: asks its model a few short questions, and says what works there.
@@ -96,10 +102,15 @@ pub async fn available(app: web::Data<Edge>, caller: Caller, path: web::Path<Str
 #[utoipa::path(post, path = "/v1/models/{x}/test",
     tag = "models", operation_id = "test_model", params(("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = TestView), (status = "default", body = Problem)))]
-pub async fn test(app: web::Data<Edge>, caller: Caller, path: web::Path<String>, body: Body<NoBody>) -> Result<Reply> {
+pub async fn test(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<NoBody>,
+) -> Result<Written<TestView>> {
     computed(&app, &caller, body.idempotency.as_ref(), async || {
         let (slug, endpoint) = service::endpoint(&app, &caller, &path).await?;
-        Reply::ok(&probe::test(&app, &caller, &slug, &endpoint).await?)
+        Ok(Answer::ok(probe::test(&app, &caller, &slug, &endpoint).await?))
     })
     .await
 }

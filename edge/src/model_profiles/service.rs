@@ -18,13 +18,13 @@ use super::references;
 use crate::{
     caller::Caller,
     http::{
-        Reply, bounds, budget,
+        self, Answer, bounds, budget,
         etag::Expected,
         idempotency::IdempotencyKey,
         paging::{Items, NoFilter, Page, contains, pattern},
         patch as merge_patch,
         resource::slug_of,
-        validate, write,
+        validate,
     },
     models::{
         PROFILES_MAX,
@@ -38,7 +38,7 @@ use base::{
     json::escape,
     stored::{self, Columns},
 };
-use db::tenancy::TenantTx;
+use db::tenancy::{self, TenantTx};
 
 /// Stands for the value of a header. Any of them may be a secret, whatever its name is.
 const HIDDEN: &str = "***";
@@ -112,7 +112,7 @@ pub struct ModelInput {
 }
 
 /// A model profile as it is read. It never contains the key.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ModelView {
     pub id: Uuid,
     pub slug: String,
@@ -343,12 +343,17 @@ pub async fn endpoint(app: &Edge, caller: &Caller, x: &str) -> Result<(String, E
 ///
 /// # Errors
 /// `validation_failed`, `slug_taken`, `quota_exceeded`.
-pub async fn create(app: &Edge, caller: &Caller, input: &ModelInput, key: Option<&IdempotencyKey>) -> Result<Reply> {
+pub async fn create(
+    app: &Edge,
+    caller: &Caller,
+    input: &ModelInput,
+    key: Option<&IdempotencyKey>,
+) -> Result<http::Written<ModelView>> {
     check(input)?;
     let slug = input.slug.clone().or_else(|| slug_of(&input.name, "-"));
     let no_slug = || Error::invalid("/slug", "required", "No slug can be made from this name. Choose one.");
     let slug = slug.ok_or_else(no_slug)?;
-    let reply = write(app, caller, key, async |tx| {
+    let made = http::write(app, caller, key, async |tx| {
         lock_tenant(tx).await?;
         let many: i64 = sqlx::query("SELECT count(*) AS many FROM model_profile WHERE tenant_id = $1")
             .bind(tx.tenant())
@@ -376,19 +381,19 @@ pub async fn create(app: &Edge, caller: &Caller, input: &ModelInput, key: Option
         .fetch_one(&mut *tx.connection().await)
         .await?;
         let view = ModelView::of(app, tx.tenant(), &row)?;
-        Reply::created(format!("/v1/models/{}", view.slug), view.version, &view)
+        Ok(Answer::created(format!("/v1/models/{}", view.slug), view.version, view))
     })
     .await?;
     app.keys.forget();
-    Ok(reply)
+    Ok(made)
 }
 
 /// Changes a profile by a JSON merge patch.
 ///
 /// # Errors
 /// `not_found`, `precondition_failed`, `validation_failed`.
-pub async fn update(app: &Edge, caller: &Caller, expected: &Expected, x: &str, patch: &Value) -> Result<Reply> {
-    let reply = write(app, caller, None, async |tx| {
+pub async fn update(app: &Edge, caller: &Caller, expected: &Expected, x: &str, patch: &Value) -> Result<ModelView> {
+    let changed = tenancy::write(&app.pool, caller.actor(), async |tx| {
         lock_tenant(tx).await?;
         let stored = row(tx, x, "FOR NO KEY UPDATE").await?;
         let current = ModelView::of(app, tx.tenant(), &stored)?;
@@ -412,20 +417,19 @@ pub async fn update(app: &Edge, caller: &Caller, expected: &Expected, x: &str, p
         .bind(written.headers)
         .fetch_one(&mut *tx.connection().await)
         .await?;
-        let view = ModelView::of(app, tx.tenant(), &row)?;
-        Ok(Reply::ok(&view)?.versioned(view.version))
+        ModelView::of(app, tx.tenant(), &row)
     })
     .await?;
     app.keys.forget();
-    Ok(reply)
+    Ok(changed)
 }
 
 /// Deletes a profile that nothing names.
 ///
 /// # Errors
 /// `not_found`, `precondition_failed`, `referenced`.
-pub async fn delete(app: &Edge, caller: &Caller, expected: &Expected, x: &str) -> Result<Reply> {
-    let reply = write(app, caller, None, async |tx| {
+pub async fn delete(app: &Edge, caller: &Caller, expected: &Expected, x: &str) -> Result<()> {
+    tenancy::write(&app.pool, caller.actor(), async |tx| {
         // Both locks wait for those who begin to name the profile, such as a new campaign, so the check below sees them.
         sqlx::query("SELECT FROM tenant WHERE tenant_id = $1 FOR UPDATE")
             .bind(tx.tenant())
@@ -440,11 +444,11 @@ pub async fn delete(app: &Edge, caller: &Caller, expected: &Expected, x: &str) -
             .bind(stored.read::<Uuid>("id")?)
             .execute(&mut *tx.connection().await)
             .await?;
-        Ok(Reply::no_content())
+        Ok(())
     })
     .await?;
     app.keys.forget();
-    Ok(reply)
+    Ok(())
 }
 
 /// Locks the tenant and raises its version: servers keep profiles in memory for each version of their tenant.

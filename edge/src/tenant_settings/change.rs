@@ -9,11 +9,12 @@ use super::service;
 use crate::tenants::{Features, LlmSettings, Settings, tasks::TaskModels};
 use crate::{
     caller::Caller,
-    http::{Reply, etag::Expected, patch as merge_patch, validate},
+    http::{etag::Expected, patch as merge_patch, validate},
     state::Edge,
     tenants,
 };
 use base::error::{Error, Result};
+use db::tenancy;
 
 /// The members of a tenant that it may change.
 #[derive(Deserialize, ToSchema, Validate)]
@@ -87,12 +88,12 @@ fn origin(value: &str, _: &()) -> garde::Result {
     Err(garde::Error::new("must be an origin such as https://play.example.org, or *"))
 }
 
-/// Changes the caller's tenant by a JSON merge patch.
+/// Changes the caller's tenant by a JSON merge patch. Returns its version and its view.
 ///
 /// # Errors
 /// `precondition_failed`, `validation_failed`.
-pub async fn apply(app: &Edge, caller: &Caller, expected: &Expected, patch: &Value) -> Result<Reply> {
-    let changed = crate::http::write(app, caller, None, async |tx| {
+pub async fn apply(app: &Edge, caller: &Caller, expected: &Expected, patch: &Value) -> Result<(i64, Value)> {
+    let changed = tenancy::write(&app.pool, caller.actor(), async |tx| {
         let (version, current) = service::view(tx, true).await?;
         expected.check(version)?;
         let patch = with_settings(patch.clone())?;
@@ -127,8 +128,7 @@ pub async fn apply(app: &Edge, caller: &Caller, expected: &Expected, patch: &Val
         let llm_api_key = key_given.then_some(api_key);
         let change = service::Change { name: input.name, settings, origins: input.origins, llm_api_key };
         service::store(app, tx, change).await?;
-        let (version, view) = service::view(tx, false).await?;
-        Ok(Reply::ok(&view)?.versioned(version))
+        service::view(tx, false).await
     })
     .await?;
     app.keys.forget();

@@ -2,7 +2,7 @@
 
 use actix_web::{HttpRequest, web};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 use crate::tenants::{Features, Settings};
 use crate::{
     caller::Caller,
-    http::{Body, Reply, etag::Expected, paging},
+    http::{Answer, Body, etag::Expected, paging},
     state::Edge,
     tenants::TenantLimits,
 };
@@ -50,10 +50,10 @@ pub struct TenantChange {
 #[utoipa::path(get, path = "/v1/tenant",
     tag = "tenant", operation_id = "get_tenant",
     responses((status = 200, body = TenantView), (status = "default", body = Problem)))]
-pub async fn get(app: web::Data<Edge>, caller: Caller) -> Result<Reply> {
+pub async fn get(app: web::Data<Edge>, caller: Caller) -> Result<Answer<Value>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let (version, view) = service::view(&tx, false).await?;
-    Ok(Reply::ok(&view)?.versioned(version))
+    Ok(Answer::versioned(version, view))
 }
 
 /// Changes the tenant's settings by a JSON merge patch.
@@ -64,17 +64,23 @@ pub async fn get(app: web::Data<Edge>, caller: Caller) -> Result<Reply> {
     tag = "tenant", operation_id = "update_tenant",
     request_body(content = TenantChange, content_type = "application/merge-patch+json"),
     responses((status = 200, body = TenantView), (status = "default", body = Problem)))]
-pub async fn change(app: web::Data<Edge>, caller: Caller, request: HttpRequest, body: Body<Value>) -> Result<Reply> {
-    apply(&app, &caller, &Expected::by(&request), &body.value).await
+pub async fn change(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    body: Body<Value>,
+) -> Result<Answer<Value>> {
+    let (version, view) = apply(&app, &caller, &Expected::by(&request), &body.value).await?;
+    Ok(Answer::versioned(version, view))
 }
 
 /// Sums up the usage by day, campaign, kind, profile, model, task or player.
 #[utoipa::path(get, path = "/v1/usage",
     tag = "tenant", operation_id = "get_usage", params(UsageParams),
     responses((status = 200, body = paging::Items<UsageRow>), (status = "default", body = Problem)))]
-pub async fn usage(app: web::Data<Edge>, caller: Caller, request: HttpRequest) -> Result<Reply> {
+pub async fn usage(app: web::Data<Edge>, caller: Caller, request: HttpRequest) -> Result<Answer<paging::Items<Value>>> {
     let asked: UsageParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let items = summed(&tx, &asked, caller.campaign).await?;
-    Reply::ok(&json!({ "items": items, "next_cursor": null }))
+    Ok(Answer::ok(paging::Items { items, next_cursor: None }))
 }

@@ -1,17 +1,14 @@
 //! `/v1/users`.
 
 use actix_web::{HttpRequest, web};
-use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
-use super::service::{self, UserChange, UserInput, UserView};
+use super::service::{self, ResetView, UserChange, UserInput, UserView};
 use crate::{
     caller::Caller,
     http::{
-        Body, NoBody, Reply, answered,
+        Answer, Body, NoBody, Written,
         etag::Expected,
-        idempotency::in_flight,
         paging::{Items, ListParams, NoFilter, Page},
     },
     state::Edge,
@@ -23,9 +20,9 @@ use db::tenancy::TenantTx;
 #[utoipa::path(get, path = "/v1/users",
     tag = "users", operation_id = "list_users", params(ListParams),
     responses((status = 200, body = Items<UserView>), (status = "default", body = Problem)))]
-pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
+pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Answer<Items<UserView>>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    Reply::ok(&service::list(&tx, &page).await?)
+    Ok(Answer::ok(service::list(&tx, &page).await?))
 }
 
 /// Invites somebody. The response contains a link that works once and for seven days. With it, people without an
@@ -39,26 +36,15 @@ pub async fn create(
     caller: Caller,
     request: HttpRequest,
     body: Body<UserInput>,
-) -> Result<Reply> {
-    let key = body.idempotency.as_ref();
-    match service::invite(&app, &caller, body.value, key).await? {
-        Some(view) => UserView { link: view.link.as_deref().map(|path| link(&request, path)), ..view }.created_reply(),
-        None => answered(&app, &caller, key).await?.ok_or_else(in_flight),
-    }
+) -> Result<Written<UserView>> {
+    let invited = service::invite(&app, &caller, body.value, body.idempotency.as_ref()).await?;
+    Ok(invited.map(|view| UserView { link: view.link.map(|path| link(&request, &path)), ..view }))
 }
 
 /// The full URL of a link, with the host of the request.
 fn link(request: &HttpRequest, path: &str) -> String {
     let info = request.connection_info();
     format!("{}://{}{path}", info.scheme(), info.host())
-}
-
-/// A password reset.
-#[derive(Serialize, ToSchema)]
-pub struct ResetView {
-    /// The link. It works once and for a day. Only the first response contains it. Give it only to this user.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    link: Option<String>,
 }
 
 /// Creates a link with which a user sets a new password. Using it ends all of their sessions. Only for users who belong
@@ -72,23 +58,19 @@ pub async fn reset(
     request: HttpRequest,
     path: web::Path<String>,
     body: Body<NoBody>,
-) -> Result<Reply> {
-    let replayed = Reply::ok(&ResetView { link: None })?;
-    let key = body.idempotency.as_ref();
-    match service::reset(&app, &caller, &path, key.map(|key| (key, &replayed))).await? {
-        Some(path) => Reply::ok(&ResetView { link: Some(link(&request, &path)) }),
-        None => answered(&app, &caller, key).await?.ok_or_else(in_flight),
-    }
+) -> Result<Written<ResetView>> {
+    let reset = service::reset(&app, &caller, &path, body.idempotency.as_ref()).await?;
+    Ok(reset.map(|view| ResetView { link: view.link.map(|path| link(&request, &path)) }))
 }
 
 /// One user, by id or email.
 #[utoipa::path(get, path = "/v1/users/{x}",
     tag = "users", operation_id = "get_user", params(("x" = String, Path, description = "Id or email")),
     responses((status = 200, body = UserView), (status = "default", body = Problem)))]
-pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Answer<UserView>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let view = service::get(&tx, &path).await?;
-    Ok(Reply::ok(&view)?.versioned(view.version))
+    Ok(Answer::versioned(view.version, view))
 }
 
 /// Changes a user's name or role with a JSON merge patch.
@@ -102,7 +84,7 @@ pub async fn patch(
     request: HttpRequest,
     path: web::Path<String>,
     body: Body<Value>,
-) -> Result<Reply> {
+) -> Result<Answer<UserView>> {
     let view = service::update(&app, &caller, &Expected::by(&request), &path, &body.value).await?;
-    Ok(Reply::ok(&view)?.versioned(view.version))
+    Ok(Answer::versioned(view.version, view))
 }

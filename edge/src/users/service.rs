@@ -16,7 +16,7 @@ use super::{Role, email, links};
 use crate::{
     caller::Caller,
     http::{
-        Reply, bounds,
+        Answer, Written, bounds,
         etag::Expected,
         idempotency::IdempotencyKey,
         paging::{Items, NoFilter, Page, contains, pattern},
@@ -67,14 +67,6 @@ pub enum UserStatus {
 }
 
 impl UserView {
-    /// The response to the request that created it.
-    ///
-    /// # Errors
-    /// `internal` if it cannot be written as JSON.
-    pub(super) fn created_reply(&self) -> Result<Reply> {
-        Reply::created(format!("/v1/users/{}", self.id), self.version, self)
-    }
-
     fn of(row: &PgRow) -> Result<Self> {
         let role: String = row.read("role")?;
         Ok(Self {
@@ -171,7 +163,7 @@ async fn hold(tx: &TenantTx, x: &str) -> Result<UserView> {
 }
 
 /// Invites somebody to the caller's tenant, and replaces their open invitation. Only the returned view contains the
-/// path of the link. Returns None if the same request `once` was sent before. The result does not reveal whether the
+/// path of the link. The same request `once` more finds the answer without it. The result does not reveal whether the
 /// address has an account.
 ///
 /// # Errors
@@ -181,15 +173,15 @@ pub async fn invite(
     caller: &Caller,
     input: UserInput,
     once: Option<&IdempotencyKey>,
-) -> Result<Option<UserView>> {
+) -> Result<Written<UserView>> {
     validate::check(&input)?;
     may_give(caller, input.role)?;
     let name = input.name.unwrap_or_else(|| email::name_of(&input.email).to_owned());
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         if let Some(once) = once
-            && once.claim(tx).await?.is_some()
+            && let Some(kept) = once.claim(tx).await?
         {
-            return Ok(None);
+            return Ok(Written::Before(kept));
         }
         if let Some(invited) = find(tx, &input.email).await?.filter(|user| user.status == UserStatus::Invited) {
             may_give(caller, invited.role)?;
@@ -197,31 +189,35 @@ pub async fn invite(
         let asked = links::Asked { email: input.email.trim(), name: &name, role: input.role, by: caller.author() };
         let (id, path) = links::invite(&mut *tx.connection().await, &asked).await?;
         let view = get(tx, &id.to_string()).await?;
+        let answer = Answer::created(format!("/v1/users/{id}"), view.version, view);
         if let Some(once) = once {
-            once.store(tx, &view.created_reply()?).await?;
+            once.store(tx, &answer).await?;
         }
-        Ok(Some(UserView { link: Some(path), ..view }))
+        Ok(Written::Now(answer.map(|view| UserView { link: Some(path), ..view })))
     })
     .await
 }
 
-/// Creates a link with which a user of the caller's tenant sets a new password. Returns its path, or None if the same
-/// request `once` was sent before.
+/// A password reset.
+#[derive(Serialize, ToSchema)]
+pub struct ResetView {
+    /// The link. It works once and for a day. Only the first response contains it. Give it only to this user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
+}
+
+/// Creates a link with which a user of the caller's tenant sets a new password. Only the returned view contains its path. The same
+/// request `once` more finds the answer without it.
 ///
 /// # Errors
 /// `not_found`, `conflict` for somebody who is only invited, `forbidden` for a user with more scopes than the caller or
 /// who also belongs to another tenant.
-pub async fn reset(
-    app: &Edge,
-    caller: &Caller,
-    x: &str,
-    once: Option<(&IdempotencyKey, &Reply)>,
-) -> Result<Option<String>> {
+pub async fn reset(app: &Edge, caller: &Caller, x: &str, once: Option<&IdempotencyKey>) -> Result<Written<ResetView>> {
     tenancy::write(&app.pool, caller.actor(), async |tx| {
-        if let Some((once, _)) = once
-            && once.claim(tx).await?.is_some()
+        if let Some(once) = once
+            && let Some(kept) = once.claim(tx).await?
         {
-            return Ok(None);
+            return Ok(Written::Before(kept));
         }
         let user = hold(tx, x).await?;
         must_have_come(&user)?;
@@ -231,10 +227,10 @@ pub async fn reset(
                 "This user also belongs to other tenants. Only the operator can reset them (`tavernkeep user reset`).";
             Error::new(Code::Forbidden, detail)
         })?;
-        if let Some((once, reply)) = once {
-            once.store(tx, reply).await?;
+        if let Some(once) = once {
+            once.store(tx, &Answer::ok(ResetView { link: None })).await?;
         }
-        Ok(Some(path))
+        Ok(Written::Now(Answer::ok(ResetView { link: Some(path) })))
     })
     .await
 }

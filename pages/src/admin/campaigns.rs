@@ -17,11 +17,11 @@ use super::{
     world_form::{FormPage, decision, form_id, once, pending, whole},
 };
 use crate::render_blocks;
-use base::error::{Code, Error, Result};
+use base::error::{Code, Result};
 use edge::{
     caller::Scope,
     http::{
-        self, Body, Reply,
+        self, Answer,
         etag::Expected,
         paging::{NoFilter, Page},
         read::typed,
@@ -123,9 +123,12 @@ pub async fn sample(editor: Editor) -> Result<HttpResponse> {
     let key = once(&editor, &form_id(&editor), &"sample");
     let made = http::write(&editor.app, &editor.caller, key.as_ref(), async |tx| {
         let campaign = sample::write(tx, &editor.caller, None).await?;
-        Reply::created("/admin/campaigns".to_owned(), 1, &campaign)
+        Ok(Answer::ok(campaign))
     });
-    Ok(editor.redirect(&path_of(&made.await?)?, "The small world is ready. Ask somebody something in the prompt lab."))
+    Ok(editor.redirect(
+        &path_of(&made.await?.value()?),
+        "The small world is ready. Ask somebody something in the prompt lab.",
+    ))
 }
 
 fn new_page(editor: &Editor, form_id: String, texts: &Texts, errors: &Errors) -> FormPage {
@@ -162,19 +165,19 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
     };
     let made = async {
         models::check(&editor.app, &editor.caller, value.pointer("/settings/models")).await?;
-        let body = Body { value: typed(value)?, idempotency: once(&editor, &form_id, &texts) };
-        resource::create::<Campaigns>(&editor.app, &editor.caller, None, "/admin/c", body).await
+        let once = once(&editor, &form_id, &texts);
+        let sent = (&typed(value)?, once.as_ref());
+        resource::create::<Campaigns>(&editor.app, &editor.caller, None, "/admin/c", sent).await?.value()
     };
     match made.await {
-        Ok(reply) => Ok(editor.redirect(&path_of(&reply)?, "The campaign was created.")),
+        Ok(made) => Ok(editor.redirect(&path_of(&made.row), "The campaign was created.")),
         Err(error) => show_again(&Errors::of(GROUPS, error)?),
     }
 }
 
-/// The path of the campaign in a reply: the request may have changed its slug.
-fn path_of(reply: &Reply) -> Result<String> {
-    let row: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-    Ok(format!("/admin/c/{}", row.get("slug").and_then(Value::as_str).unwrap_or_default()))
+/// The path of a campaign: a request may have changed its slug.
+fn path_of(campaign: &campaign::Model) -> String {
+    format!("/admin/c/{}", campaign.slug)
 }
 
 fn edit_page(at: &InCampaign, version: i64, form: FormView, is_conflict: bool) -> FormPage {
@@ -213,7 +216,7 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
         resource::change::<Campaigns>(&at.app, &at.caller, &expected, None, &id, patch).await
     };
     match saving.over((at.campaign.version, &row), Value::Null, write).await? {
-        Saved::Done(Some(reply)) => Ok(at.redirect(&path_of(&reply)?, "The campaign was saved.")),
+        Saved::Done(Some(saved)) => Ok(at.redirect(&path_of(&saved), "The campaign was saved.")),
         Saved::Done(None) => Ok(at.redirect(&at.url(""), "The campaign was saved.")),
         Saved::Wrong(errors) => {
             let form = FormView::over(GROUPS, &row, &saving.texts, &errors, false);

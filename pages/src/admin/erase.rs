@@ -7,7 +7,6 @@ use super::{Editor, InCampaign, Tab, ask::AskPage};
 use base::error::{Code, Result};
 use edge::{
     http::{
-        Reply,
         etag::Expected,
         resource::{self, Ref},
     },
@@ -15,15 +14,14 @@ use edge::{
 };
 use world::{
     characters::Characters,
-    erasure::{EraseParams, service},
+    erasure::{EraseParams, Erasure, Progress, service},
 };
 
 /// The message after the erasure has begun.
-fn begun_message(reply: &Reply, name: &str) -> String {
-    if reply.status == 204 {
-        format!("{name} was erased.")
-    } else {
-        format!("{name} is being erased. This continues in the background.")
+fn begun_message(erasure: &Erasure, name: &str) -> String {
+    match erasure.status {
+        Progress::Done => format!("{name} was erased."),
+        _ => format!("{name} is being erased. This continues in the background."),
     }
 }
 
@@ -79,7 +77,7 @@ pub async fn erase_character(at: InCampaign) -> Result<HttpResponse> {
     }
     let (c, x) = (at.campaign_id(), row.id.0.to_string());
     match service::character(&at.app, &at.caller, &expected(&at), (&c, &x), &erase_params(&at)).await {
-        Ok(reply) => Ok(at.redirect(&at.url("characters"), &begun_message(&reply, "The character"))),
+        Ok(erasure) => Ok(at.redirect(&at.url("characters"), &begun_message(&erasure, "The character"))),
         Err(error) if refused(error.code) => {
             at.show_with(StatusCode::CONFLICT, &character_page(&at, &row, Some(error.detail.clone())))
         }
@@ -123,7 +121,7 @@ pub async fn erase_user(editor: Editor) -> Result<HttpResponse> {
     match service::user(&editor.app, &editor.caller, &expected(&editor), &user.id.to_string(), &erase_params(&editor))
         .await
     {
-        Ok(reply) => Ok(editor.redirect("/admin/users", &begun_message(&reply, "The user"))),
+        Ok(erasure) => Ok(editor.redirect("/admin/users", &begun_message(&erasure, "The user"))),
         Err(error) if refused(error.code) => {
             editor.show_with(StatusCode::CONFLICT, &user_page(&editor, &user, Some(error.detail.clone())))
         }

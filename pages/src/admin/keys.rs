@@ -18,6 +18,7 @@ use edge::{
     auth::service::{self, KeyInput, KeyView},
     caller::Scope,
     http::{
+        Written,
         etag::Expected,
         paging::{NoFilter, Page},
     },
@@ -109,7 +110,7 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
     let sent: Vec<_> = editor.form.fields().collect();
     let once = once(&editor, &form_id(&editor), &sent);
     let made = async { service::create(&editor.app, &editor.caller, key_input(&editor)?, once.as_ref()).await };
-    match made.await {
+    match made.await.map(Written::fresh) {
         Ok(Some(view)) => editor.show(&keys_page(&editor, None, view.key).await?),
         Ok(None) => {
             let message =

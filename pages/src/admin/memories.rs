@@ -27,7 +27,7 @@ use db::tenancy::{self, TenantTx};
 use edge::{
     auth::player,
     caller::Scope,
-    http::{self, Reply, etag::Expected, paging::Page},
+    http::{self, Answer, etag::Expected, paging::Page},
 };
 use world::{
     actors as people,
@@ -267,12 +267,15 @@ pub async fn create(at: InCampaign) -> Result<HttpResponse> {
     let form_id = form_id(&at);
     let key = once(&at, &form_id, &texts);
     match http::write(&at.app, &at.caller, key.as_ref(), async |tx| create_memory(&at, tx).await).await {
-        Ok(reply) => Ok(at.redirect(&reply.location.unwrap_or_else(|| at.url("memories")), "The memory was created.")),
+        Ok(made) => {
+            let list = at.url("memories");
+            Ok(at.redirect(made.location().unwrap_or(&list), "The memory was created."))
+        }
         Err(error) => at.show_again(&new_page(&at, form_id, &texts, &Errors::of(NEW, error)?)),
     }
 }
 
-async fn create_memory(at: &InCampaign, tx: &TenantTx) -> Result<Reply> {
+async fn create_memory(at: &InCampaign, tx: &TenantTx) -> Result<Answer<()>> {
     let campaign = at.campaign.id.0;
     let text = service::text(at.form.text("text"), "/text")?;
     let game_time = service::game_time(Some(at.form.text("game_time")), "/game_time")?;
@@ -294,7 +297,7 @@ async fn create_memory(at: &InCampaign, tx: &TenantTx) -> Result<Reply> {
         turn: None,
     };
     let id = service::insert(tx, &new).await?;
-    Reply::created(at.url(&format!("memories/{id}")), 1, &id)
+    Ok(Answer::created(at.url(&format!("memories/{id}")), 1, ()))
 }
 
 #[derive(Template)]

@@ -413,9 +413,9 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
         return Ok(at.redirect(&at.url(&format!("turns/{turn}")), message));
     }
     match undo::undo(&at.app, &at.caller, &at.campaign.slug, turn, None).await {
-        Ok(reply) => {
-            let message = match reply.status {
-                202 => "The turn is being undone.",
+        Ok(undone) => {
+            let message = match undone.fresh() {
+                Some(undo::Undo::InSteps(_)) => "The turn is being undone.",
                 _ => "The turn was undone. All of its changes are reverted.",
             };
             Ok(at.redirect(&at.url(&format!("turns/{turn}")), message))

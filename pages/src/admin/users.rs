@@ -14,6 +14,7 @@ use crate::render_blocks;
 use base::error::{Code, Error, Result};
 use edge::{
     http::{
+        Written,
         etag::Expected,
         paging::{NoFilter, Page},
     },
@@ -95,7 +96,7 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
         let once = once(&editor, &form_id(&editor), &sent);
         service::invite(&editor.app, &editor.caller, input, once.as_ref()).await
     };
-    match made.await {
+    match made.await.map(Written::fresh) {
         Ok(None) => {
             let message = "The first click invited them, and the link is shown only once. \
                 If you did not see it, create another link on their page.";
@@ -156,13 +157,13 @@ pub async fn link(editor: Editor) -> Result<HttpResponse> {
     let made = async {
         match user.status {
             UserStatus::Active => {
-                let path = service::reset(&editor.app, &editor.caller, editor.path("x"), None).await?;
-                Ok((user.id, path))
+                let reset = service::reset(&editor.app, &editor.caller, editor.path("x"), None).await?;
+                Ok((user.id, reset.fresh().and_then(|view| view.link)))
             }
             UserStatus::Invited => {
                 let input = UserInput { email: user.email, name: Some(user.name), role: user.role };
                 let again = service::invite(&editor.app, &editor.caller, input, None).await?;
-                Ok(again.map_or((user.id, None), |view| (view.id, view.link)))
+                Ok(again.fresh().map_or((user.id, None), |view| (view.id, view.link)))
             }
         }
     };

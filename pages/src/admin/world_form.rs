@@ -20,10 +20,8 @@ use super::{
     world_row::{Current, World},
 };
 use crate::render_blocks;
-use base::error::{Code, Error, Result};
-use edge::http::{
-    Body, Reply, etag::Expected, idempotency::IdempotencyKey, paging::Page, patch, read::typed, resource,
-};
+use base::error::{Code, Result};
+use edge::http::{etag::Expected, idempotency::IdempotencyKey, paging::Page, patch, read::typed, resource};
 use entity::shapes::ToolRef;
 use world::{guidance::draft, memory};
 
@@ -110,18 +108,19 @@ pub async fn new<W: World>(at: InCampaign) -> Result<HttpResponse> {
 /// Errors that the form did not cause.
 pub async fn create<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_sent(W::GROUPS, &at.form);
-    let form_id = form_id(&at);
+    let (form_id, list) = (form_id(&at), at.url(W::PATH));
     let show_again = |errors: &Errors| at.show_again(&new_page::<W>(&at, form_id.clone(), &texts, errors));
     let value = match whole(W::GROUPS, &texts, W::blank()) {
         Ok(value) => value,
         Err(errors) => return show_again(&errors),
     };
     let made = async {
-        let body = Body { value: typed(value)?, idempotency: once(&at, &form_id, &texts) };
-        resource::create::<W>(&at.app, &at.caller, Some(&at.campaign_id()), &at.url(W::PATH), body).await
+        let once = once(&at, &form_id, &texts);
+        let sent = (&typed(value)?, once.as_ref());
+        resource::create::<W>(&at.app, &at.caller, Some(&at.campaign_id()), &list, sent).await
     };
     match made.await {
-        Ok(reply) => Ok(at.redirect(&row_path::<W>(&at, &reply)?, &format!("The {} was created.", W::ONE))),
+        Ok(made) => Ok(at.redirect(made.location().unwrap_or(&list), &format!("The {} was created.", W::ONE))),
         Err(error) => show_again(&Errors::of(W::GROUPS, error)?),
     }
 }
@@ -151,12 +150,6 @@ pub(super) fn once(at: &Editor, form_id: &str, sent: &impl std::fmt::Debug) -> O
     let print: String = fingerprint.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let key = format!("{}:{form_id}:{print}", at.user.id);
     Some(IdempotencyKey { key, route: format!("POST {}", at.request.path()), fingerprint })
-}
-
-fn row_path<W: World>(at: &InCampaign, reply: &Reply) -> Result<String> {
-    let row: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-    let id = row.get("id").and_then(Value::as_str).unwrap_or_default();
-    Ok(format!("{}/{id}", at.url(W::PATH)))
 }
 
 fn edit_page<W: World>(at: &InCampaign, row: &Current, form: FormView) -> FormPage {
@@ -238,10 +231,10 @@ pub async fn decide<W: World>(at: InCampaign) -> Result<HttpResponse> {
 ///
 /// # Errors
 /// Errors that the form did not cause.
-pub(super) async fn decision(
+pub(super) async fn decision<T>(
     at: &Editor,
     row: &Value,
-    write: impl AsyncFnOnce(Expected, Value) -> Result<Reply>,
+    write: impl AsyncFnOnce(Expected, Value) -> Result<T>,
 ) -> Result<String> {
     let accepts = at.form.text("do") == "accept";
     let patch = row.as_object().and_then(if accepts { draft::accepted } else { draft::discarded });
@@ -296,7 +289,7 @@ pub async fn save<W: World>(at: InCampaign) -> Result<HttpResponse> {
 }
 
 /// Writes the submitted form to its row.
-pub(super) async fn save_row<W: World>(at: &InCampaign, row: &Current, saving: &Saving) -> Result<Saved<Reply>> {
+pub(super) async fn save_row<W: World>(at: &InCampaign, row: &Current, saving: &Saving) -> Result<Saved<W::Model>> {
     let (c, x) = (at.campaign_id(), row.id.to_string());
     let write = async |expected: Expected, patch: Value| {
         resource::change::<W>(&at.app, &at.caller, &expected, Some(&c), &x, patch).await

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use actix_web::web;
+use actix_web::{Responder, web};
 use entity::{campaign, shapes::ForkedFrom};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -27,9 +27,9 @@ use db::tenancy::{Actor, Origin, TenantTx};
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply,
+        Answer, Body,
         idempotency::IdempotencyKey,
-        resource::{self, Place, Ref, Resource},
+        resource::{self, Place, Ref, Resource, Shown},
         validate, write_in,
     },
     state::Edge,
@@ -75,7 +75,7 @@ pub async fn fork(
     caller: Caller,
     path: web::Path<String>,
     body: Body<ForkInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     validate::check(&body.value)?;
     let actor = Actor { origin: Origin::Fork, ..caller.actor() };
     write_in(
@@ -101,12 +101,17 @@ pub async fn make(
     let actor = Actor { origin: Origin::Fork, ..caller.actor() };
     let open = async || TenantTx::write_at_one_moment(&app.pool, &actor, SECONDS_MAX).await;
     let made = write_in(open, once, async |tx| copy(app, caller, c, input, tx).await).await?;
-    let made: serde_json::Value = serde_json::from_slice(&made.body).map_err(Error::internal)?;
-    Ok(made.get("slug").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned())
+    Ok(made.value()?.row.slug)
 }
 
 /// Copies the campaign within a transaction, in a constant number of statements.
-async fn copy(app: &Edge, caller: &Caller, c: &str, input: &ForkInput, tx: &TenantTx) -> Result<Reply> {
+async fn copy(
+    app: &Edge,
+    caller: &Caller,
+    c: &str,
+    input: &ForkInput,
+    tx: &TenantTx,
+) -> Result<Answer<Shown<campaign::Model>>> {
     let source = resource::campaign_id(tx, caller, &Ref::parse(c)).await?;
     if caller.campaign.is_some() {
         return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
@@ -139,7 +144,7 @@ async fn copy(app: &Edge, caller: &Caller, c: &str, input: &ForkInput, tx: &Tena
     app.limits.check_rows_kept(tx, caller, TABLES).await?;
     let model = resource::find::<Campaigns>(tx, caller, None, &Ref::Id(target)).await?;
     let version = Campaigns::stamp(&model).version;
-    Reply::created(format!("/v1/campaigns/{target}"), version, &resource::view::<Campaigns>(model, caller)?)
+    Ok(Answer::created(format!("/v1/campaigns/{target}"), version, resource::shown::<Campaigns>(model, caller)))
 }
 
 /// Waits until no other fork of the tenant is running, because a fork holds a connection for a long time. Waiting holds

@@ -1,6 +1,6 @@
 //! `/v1/campaigns`.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use entity::campaign;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use base::error::{Problem, Result};
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply,
+        Answer, Body,
         paging::{self, Items, ListParams, NoFilter, Page},
         resource,
     },
@@ -23,7 +23,7 @@ use edge::{
 #[utoipa::path(get, path = "/v1/campaigns",
     tag = "campaigns", operation_id = "list_campaigns", params(ListParams),
     responses((status = 200, body = Items<campaign::Model>), (status = "default", body = Problem)))]
-pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
+pub async fn list(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<impl Responder> {
     resource::list::<Campaigns>(&app, &caller, None, &page).await
 }
 
@@ -36,9 +36,10 @@ pub async fn create(
     caller: Caller,
     request: HttpRequest,
     body: Body<CampaignInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     models::check(&app, &caller, body.value.settings.get("models")).await?;
-    resource::create::<Campaigns>(&app, &caller, None, request.path(), body).await
+    let sent = (&body.value, body.idempotency.as_ref());
+    resource::create::<Campaigns>(&app, &caller, None, request.path(), sent).await
 }
 
 /// Reads a campaign.
@@ -65,9 +66,9 @@ pub async fn patch(
     request: HttpRequest,
     path: web::Path<String>,
     body: Body<Value>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     models::check(&app, &caller, body.value.pointer("/settings/models")).await?;
-    resource::patch::<Campaigns>(&app, &caller, &request, None, &path, body).await
+    resource::patch::<Campaigns>(&app, &caller, &request, None, &path, body.value).await
 }
 
 /// Deletes a campaign and everything in it.
@@ -79,7 +80,7 @@ pub async fn delete(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<String>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     resource::delete::<Campaigns>(&app, &caller, &request, None, &path).await
 }
 
@@ -108,7 +109,7 @@ pub async fn changes(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<String>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let asked: ChangesParams = paging::read_filter(paging::parameters(request.query_string())?)?;
-    journal::changes(&app, &caller, &path, asked.after, asked.limit.unwrap_or(50)).await
+    Ok(Answer::ok(journal::changes(&app, &caller, &path, asked.after, asked.limit.unwrap_or(50)).await?))
 }

@@ -5,7 +5,7 @@ pub mod service;
 
 use std::collections::BTreeMap;
 
-use actix_web::{HttpRequest, web};
+use actix_web::{HttpRequest, Responder, web};
 use entity::{
     character,
     shapes::{
@@ -26,7 +26,6 @@ use crate::{
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::http::{
-    Reply,
     etag::Expected,
     paging,
     resource::{self, Place, Resource, Stamp, col},
@@ -377,13 +376,15 @@ pub async fn delete(
     caller: edge::caller::Caller,
     request: HttpRequest,
     path: web::Path<(String, String)>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let asked: EraseParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     if asked.erase {
         let expected = Expected::by(&request);
-        return erasure::service::character(&app, &caller, &expected, (&path.0, &path.1), &asked).await;
+        let erased = erasure::service::character(&app, &caller, &expected, (&path.0, &path.1), &asked).await?;
+        return Ok(erasure::http::answer(erased));
     }
-    resource::delete::<Characters>(&app, &caller, &request, Some(&path.0), &path.1).await
+    let gone = resource::delete::<Characters>(&app, &caller, &request, Some(&path.0), &path.1).await?;
+    Ok(gone.map(|()| None))
 }
 
 crate::revision_routes!(

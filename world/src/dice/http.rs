@@ -1,6 +1,6 @@
 //! `/dice/roll`, `/dice/analyze` and `/dice/verify`.
 
-use actix_web::web;
+use actix_web::{Responder, web};
 use rules::dice::{Formula, FormulaError, Meaning};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Reply,
+        Answer,
         body::Body,
         computed,
         resource::{Ref, campaign_id},
@@ -78,7 +78,7 @@ pub struct Statistics {
 #[utoipa::path(post, path = "/v1/dice/roll",
     tag = "dice", operation_id = "roll_dice", request_body = RollRequest,
     responses((status = 200, body = RollReport), (status = "default", body = Problem)))]
-pub async fn roll(app: web::Data<Edge>, caller: Caller, body: Body<RollRequest, true>) -> Result<Reply> {
+pub async fn roll(app: web::Data<Edge>, caller: Caller, body: Body<RollRequest, true>) -> Result<impl Responder> {
     let RollRequest { rolls, variables, dice, seed, campaign } = &body.value;
     if dice.is_some() {
         caller.needs_game_master("Giving dice")?;
@@ -98,7 +98,7 @@ pub async fn roll(app: web::Data<Edge>, caller: Caller, body: Body<RollRequest, 
             Some(named) => Some(campaign_id(tx, &caller, &named).await?),
             None => None,
         };
-        Reply::ok(&rolls::roll(Taking::Within(tx), campaign, &wish, rolls, &|name| values.get(name)).await?)
+        Ok(Answer::ok(rolls::roll(Taking::Within(tx), campaign, &wish, rolls, &|name| values.get(name)).await?))
     })
     .await
 }
@@ -107,14 +107,14 @@ pub async fn roll(app: web::Data<Edge>, caller: Caller, body: Body<RollRequest, 
 #[utoipa::path(post, path = "/v1/dice/analyze",
     tag = "dice", operation_id = "analyze_dice", request_body = AnalyzeRequest,
     responses((status = 200, body = Statistics), (status = "default", body = Problem)))]
-pub async fn analyze(app: web::Data<Edge>, caller: Caller, body: Body<AnalyzeRequest>) -> Result<Reply> {
+pub async fn analyze(app: web::Data<Edge>, caller: Caller, body: Body<AnalyzeRequest>) -> Result<impl Responder> {
     let AnalyzeRequest { formula, variables } = body.value;
     let work = move || {
         let values = Values::of(variables.as_ref());
         let read = Formula::parse_with(&formula, &|name| values.get(name)).and_then(|formula| {
             formula.analyze(&|name: &str| values.get(name).and_then(Meaning::number), SIMULATION_SEED)
         });
-        Reply::ok(&read.map_err(|error| in_formula(&error))?)
+        Ok(Answer::ok(read.map_err(|error| in_formula(&error))?))
     };
     let work = async || web::block(work).await.map_err(Error::internal)?;
     computed(&app, &caller, body.idempotency.as_ref(), work).await
@@ -132,7 +132,7 @@ fn in_formula(error: &FormulaError) -> Error {
 #[utoipa::path(post, path = "/v1/dice/verify",
     tag = "dice", operation_id = "verify_dice", request_body = VerifyInput,
     responses((status = 200, body = Verified), (status = "default", body = Problem)))]
-pub async fn verify(app: web::Data<Edge>, caller: Caller, body: Body<VerifyInput>) -> Result<Reply> {
+pub async fn verify(app: web::Data<Edge>, caller: Caller, body: Body<VerifyInput>) -> Result<impl Responder> {
     let input = &body.value;
     let rolls = input.rolls()?;
     let values = Values::of(input.variables.as_ref());
@@ -150,7 +150,7 @@ pub async fn verify(app: web::Data<Edge>, caller: Caller, body: Body<VerifyInput
                 seeds
             }
         };
-        Reply::ok(&recompute(&seeds, input, &rolls, &|name| values.get(name)).await?)
+        Ok(Answer::ok(recompute(&seeds, input, &rolls, &|name| values.get(name)).await?))
     };
     computed(&app, &caller, body.idempotency.as_ref(), work).await
 }

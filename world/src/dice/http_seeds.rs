@@ -1,17 +1,17 @@
 //! `/campaigns/{c}/dice/seeds` and `/dice/seeds`: commitments before the rolls, server seeds after them.
 
-use actix_web::web;
+use actix_web::{Responder, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::seeds::{self, SeedView};
 use base::error::{Code, Error, Problem, Result};
-use db::tenancy::TenantTx;
+use db::tenancy::{self, TenantTx};
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply,
+        Answer, Body, Written,
         paging::{Items, ListParams, NoFilter, Page},
         resource::{Ref, campaign_id},
         write,
@@ -48,22 +48,27 @@ async fn stream(tx: &TenantTx, caller: &Caller, c: Option<&str>) -> Result<Optio
     }
 }
 
-async fn list_of(app: &Edge, caller: &Caller, c: Option<&str>, page: &Page<NoFilter>) -> Result<Reply> {
+async fn list_of(app: &Edge, caller: &Caller, c: Option<&str>, page: &Page<NoFilter>) -> Result<Items<SeedView>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = stream(&tx, caller, c).await?;
     if seeds::in_use(&tx, campaign).await? {
-        return Reply::ok(&seeds::list(&tx, campaign, page).await?);
+        return seeds::list(&tx, campaign, page).await;
     }
     drop(tx);
-    write(app, caller, None, async |tx| {
+    tenancy::write(&app.pool, caller.actor(), async |tx| {
         let campaign = stream(tx, caller, c).await?;
         seeds::begin(tx, campaign, None).await?;
-        Reply::ok(&seeds::list(tx, campaign, page).await?)
+        seeds::list(tx, campaign, page).await
     })
     .await
 }
 
-async fn rotate_of(app: &Edge, caller: &Caller, c: Option<&str>, body: Body<RotateRequest>) -> Result<Reply> {
+async fn rotate_of(
+    app: &Edge,
+    caller: &Caller,
+    c: Option<&str>,
+    body: Body<RotateRequest>,
+) -> Result<Written<Rotated>> {
     let client_seed = body.value.client_seed.as_deref();
     if client_seed.is_some_and(|seed| !is_client_seed(seed)) {
         let message = format!("must have 1 to {CLIENT_SEED_CHARS_MAX} visible characters");
@@ -72,7 +77,7 @@ async fn rotate_of(app: &Edge, caller: &Caller, c: Option<&str>, body: Body<Rota
     write(app, caller, body.idempotency.as_ref(), async |tx| {
         let campaign = stream(tx, caller, c).await?;
         let (revealed, current) = seeds::rotate(tx, campaign, client_seed).await?;
-        Reply::ok(&Rotated { revealed, current })
+        Ok(Answer::ok(Rotated { revealed, current }))
     })
     .await
 }
@@ -88,8 +93,8 @@ pub async fn list(
     caller: Caller,
     path: web::Path<String>,
     page: Page<NoFilter>,
-) -> Result<Reply> {
-    list_of(&app, &caller, Some(&path), &page).await
+) -> Result<impl Responder> {
+    Ok(Answer::ok(list_of(&app, &caller, Some(&path), &page).await?))
 }
 
 /// Reveals a campaign's seed in use, so that its rolls can be verified, and begins another.
@@ -102,7 +107,7 @@ pub async fn rotate(
     caller: Caller,
     path: web::Path<String>,
     body: Body<RotateRequest>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     rotate_of(&app, &caller, Some(&path), body).await
 }
 
@@ -110,15 +115,15 @@ pub async fn rotate(
 #[utoipa::path(get, path = "/v1/dice/seeds",
     tag = "dice", operation_id = "list_dice_seeds", params(ListParams),
     responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
-pub async fn list_own(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<Reply> {
-    list_of(&app, &caller, None, &page).await
+pub async fn list_own(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<impl Responder> {
+    Ok(Answer::ok(list_of(&app, &caller, None, &page).await?))
 }
 
 /// Reveals the seed in use for dice outside of campaigns, and begins another.
 #[utoipa::path(post, path = "/v1/dice/seeds/rotate",
     tag = "dice", operation_id = "rotate_dice_seed", request_body = RotateRequest,
     responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
-pub async fn rotate_own(app: web::Data<Edge>, caller: Caller, body: Body<RotateRequest>) -> Result<Reply> {
+pub async fn rotate_own(app: web::Data<Edge>, caller: Caller, body: Body<RotateRequest>) -> Result<impl Responder> {
     rotate_of(&app, &caller, None, body).await
 }
 

@@ -1,6 +1,6 @@
 //! The REST routes for encounters. They do the same as the tools `manage_encounter` and `encounter_action`.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use entity::encounter;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::{Caller, Scope},
     http::{
-        Body, Reply,
+        Answer, Body,
         paging::{self, Items, ListParams, Page},
         resource::{self, Ref, campaign_id},
     },
@@ -36,7 +36,7 @@ pub async fn create(
     request: HttpRequest,
     path: web::Path<String>,
     body: Body<CreateInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     if body.value.dice.is_some() {
         caller.needs_game_master("Giving dice")?;
     }
@@ -48,7 +48,7 @@ pub async fn create(
         app.limits.check_rows(tx, &caller, "encounter").await?;
         let made =
             service::create(tx, campaign, &body.value, caller.tenant.limits.rows_per_kind, Eyes::of(&caller)).await?;
-        Reply::created(format!("{}/{}", request.path(), made.id), made.version, &made.view)
+        Ok(Answer::created(format!("{}/{}", request.path(), made.id), made.version, made.view))
     })
     .await
 }
@@ -63,7 +63,7 @@ pub async fn list(
     caller: Caller,
     path: web::Path<String>,
     page: Page<EncounterFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     resource::list::<Encounters>(&app, &caller, Some(&path), &page).await
 }
 
@@ -83,7 +83,7 @@ pub async fn get(
     let c = Ref::parse(&path.0);
     let cx = Cx::of(&tx, &c, &caller);
     let (view, version) = service::get(&cx, &path.1, params.verbosity).await?;
-    Ok(Reply::ok(&view)?.versioned(version).unless_known(&request))
+    Answer::versioned(version, view).unless_known(&request)
 }
 
 /// Changes the name, notes and extensions with a JSON merge patch.
@@ -98,8 +98,8 @@ pub async fn patch(
     request: HttpRequest,
     path: web::Path<(String, String)>,
     body: Body<Value>,
-) -> Result<Reply> {
-    resource::patch::<Encounters>(&app, &caller, &request, Some(&path.0), &path.1, body).await
+) -> Result<impl Responder> {
+    resource::patch::<Encounters>(&app, &caller, &request, Some(&path.0), &path.1, body.value).await
 }
 
 /// Deletes an encounter with its log. What was committed stays.
@@ -112,7 +112,7 @@ pub async fn delete(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, String)>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     resource::delete::<Encounters>(&app, &caller, &request, Some(&path.0), &path.1).await
 }
 
@@ -126,10 +126,10 @@ pub async fn act(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<ActionInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let c = Ref::parse(&path.0);
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        Reply::ok(&service::act_for(tx, &caller, (&c, &path.1), &body.value).await?)
+        Ok(Answer::ok(service::act_for(tx, &caller, (&c, &path.1), &body.value).await?))
     })
     .await
 }
@@ -144,11 +144,11 @@ pub async fn join(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<ParticipantInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let c = Ref::parse(&path.0);
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let cx = Cx::of(tx, &c, &caller);
-        Reply::ok(&service::join(&cx, &path.1, (&body.value, ""), None).await?)
+        Ok(Answer::ok(service::join(&cx, &path.1, (&body.value, ""), None).await?))
     })
     .await
 }
@@ -163,11 +163,11 @@ pub async fn end(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<EndInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let c = Ref::parse(&path.0);
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let cx = Cx::of(tx, &c, &caller);
-        Reply::ok(&service::end(&cx, &path.1, &body.value).await?)
+        Ok(Answer::ok(service::end(&cx, &path.1, &body.value).await?))
     })
     .await
 }
@@ -182,11 +182,11 @@ pub async fn commit_into_records(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<CommitInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let c = Ref::parse(&path.0);
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let cx = Cx::of(tx, &c, &caller);
-        Reply::ok(&commit::commit(&cx, &path.1, &body.value).await?)
+        Ok(Answer::ok(commit::commit(&cx, &path.1, &body.value).await?))
     })
     .await
 }

@@ -22,7 +22,6 @@ use db::{
 use edge::{
     caller::{Caller, Scope},
     http::{
-        Reply,
         etag::Expected,
         paging,
         resource::{Ref, campaign_id},
@@ -49,7 +48,7 @@ struct NewErasure {
     prose: Vec<String>,
 }
 
-/// Erases a character of a campaign. Answers 204 if the erasure finishes in time, otherwise 202 with its URL.
+/// Erases a character of a campaign. If it takes long, the returned erasure is not done yet and continues by itself.
 ///
 /// # Errors
 /// `forbidden` without `gm` and `admin`, `not_found`, `precondition_failed`, `bad_request` for the parameters.
@@ -59,20 +58,20 @@ pub async fn character(
     expected: &Expected,
     (c, x): (&str, &str),
     asked: &EraseParams,
-) -> Result<Reply> {
+) -> Result<Erasure> {
     may_erase(caller)?;
     let erasure = retry::repeat(BRIEF, async || begin_character(app, caller, expected, (c, x), asked).await).await?;
-    answer(app, caller, erasure).await
+    after(app, caller, erasure).await
 }
 
 /// Erases a user of the tenant. Their account in the tenant is removed at once, their words as for a character.
 ///
 /// # Errors
 /// As for [`character`]; `conflict` for the last owner.
-pub async fn user(app: &Edge, caller: &Caller, expected: &Expected, x: &str, asked: &EraseParams) -> Result<Reply> {
+pub async fn user(app: &Edge, caller: &Caller, expected: &Expected, x: &str, asked: &EraseParams) -> Result<Erasure> {
     may_erase(caller)?;
     let erasure = retry::repeat(BRIEF, async || begin_user(app, caller, expected, x, asked).await).await?;
-    answer(app, caller, erasure).await
+    after(app, caller, erasure).await
 }
 
 /// Checks that the caller may erase: an erasure reaches secrets and cannot be undone.
@@ -89,17 +88,13 @@ fn may_erase(caller: &Caller) -> Result<()> {
 }
 
 /// Waits a little for an erasure that has begun. If it takes longer, it continues by itself.
-async fn answer(app: &Edge, caller: &Caller, erasure: Uuid) -> Result<Reply> {
+async fn after(app: &Edge, caller: &Caller, erasure: Uuid) -> Result<Erasure> {
     let carried = carry_on(&app.pool, caller.tenant_id(), erasure, WAIT_MAX).await;
     if let Err(error) = &carried {
         tracing::warn!(%erasure, %error, "an erasure will continue later");
     }
     app.forget(caller.tenant_id());
-    let view = find(&TenantTx::read(&app.pool, caller.tenant_id()).await?, erasure).await?;
-    if view.status == Progress::Done {
-        return Ok(Reply::no_content());
-    }
-    Ok(Reply { location: Some(format!("/v1/erasures/{erasure}")), ..Reply::accepted(&view)? })
+    find(&TenantTx::read(&app.pool, caller.tenant_id()).await?, erasure).await
 }
 
 /// An erasure of the tenant.

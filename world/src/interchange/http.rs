@@ -1,6 +1,6 @@
 //! The routes for import and export: `GET …/export`, `POST /campaigns/import`, cards and lorebooks.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -17,7 +17,7 @@ use super::{
 use base::error::{Error, Problem, Result};
 use edge::{
     caller::Caller,
-    http::{Reply, paging, reply::attachment},
+    http::{Answer, Written, paging, reply::attachment},
     state::Edge,
 };
 
@@ -70,20 +70,26 @@ pub struct LorebookParams {
     book: Option<String>,
 }
 
-async fn import(app: &Edge, caller: &Caller, format: ImportFormat, file: &File, is_dry_run: bool) -> Result<Reply> {
+async fn import(
+    app: &Edge,
+    caller: &Caller,
+    format: ImportFormat,
+    file: &File,
+    is_dry_run: bool,
+) -> Result<Written<Report>> {
     let (key, bytes) = (file.idempotency.as_ref(), file.bytes.clone());
     service::import(&app.pool, caller, &ImportFile { format, bytes, is_dry_run }, async |import| {
         let tx = import.tx;
         if let Some(key) = key
-            && let Some(stored) = key.claim(tx).await?
+            && let Some(kept) = key.claim(tx).await?
         {
-            return Ok(stored);
+            return Ok(Written::Before(kept));
         }
-        let reply = Reply::ok(&import.write().await?)?;
+        let answer = Answer::ok(import.write().await?);
         if let Some(key) = key.filter(|_| !is_dry_run) {
-            key.store(tx, &reply).await?;
+            key.store(tx, &answer).await?;
         }
-        Ok(reply)
+        Ok(Written::Now(answer))
     })
     .await
 }
@@ -95,7 +101,12 @@ async fn import(app: &Edge, caller: &Caller, format: ImportFormat, file: &File, 
 #[utoipa::path(post, path = "/v1/campaigns/import",
     tag = "imports", operation_id = "import_campaign", request_body(content = Object, description = "A document of `GET …/export`, at most 32 MiB"),
     params(CampaignImportParams), responses((status = 200, body = Report), (status = "default", body = Problem)))]
-pub async fn import_campaign(app: web::Data<Edge>, caller: Caller, request: HttpRequest, file: File) -> Result<Reply> {
+pub async fn import_campaign(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    file: File,
+) -> Result<impl Responder> {
     let asked: CampaignImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     import(&app, &caller, ImportFormat::Campaign { slug: asked.slug }, &file, asked.dry_run).await
 }
@@ -114,7 +125,7 @@ pub async fn import_card(
     request: HttpRequest,
     path: web::Path<String>,
     file: File,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let asked: CardImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     import(&app, &caller, ImportFormat::Card { campaign: path.into_inner() }, &file, asked.dry_run).await
 }
@@ -132,7 +143,7 @@ pub async fn import_lorebook(
     request: HttpRequest,
     path: web::Path<String>,
     file: File,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let asked: LorebookImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     let format = ImportFormat::Lorebook { campaign: path.into_inner(), name: asked.name, file: None };
     import(&app, &caller, format, &file, asked.dry_run).await
@@ -151,7 +162,7 @@ pub async fn import_seed(
     request: HttpRequest,
     path: web::Path<String>,
     file: File,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let asked: SeedImportParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     import(&app, &caller, ImportFormat::Seed { campaign: path.into_inner() }, &file, asked.dry_run).await
 }

@@ -10,7 +10,7 @@ use std::{
     sync::LazyLock,
 };
 
-use actix_web::web;
+use actix_web::{Responder, web};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -33,7 +33,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        self, Body, Reply,
+        self, Answer, Body,
         resource::{self, Ref, campaign_id},
         validate,
     },
@@ -196,13 +196,13 @@ pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid, names: &[&st
     tag = "lore", operation_id = "list_lore_links",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
     responses((status = 200, body = Links), (status = "default", body = Problem)))]
-pub async fn list(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, String)>) -> Result<Reply> {
+pub async fn list(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, String)>) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let entry = resource::find::<LoreEntries>(&tx, &caller, Some(&Ref::parse(&path.0)), &Ref::parse(&path.1)).await?;
     let links = resolve(&tx, &caller, entry.campaign_id.0, &entry.content).await?;
     let (backlinks, backlinks_total) =
         backlinks(&tx, &caller, entry.campaign_id.0, &[&entry.title, &entry.slug], BACKLINKS_MAX).await?;
-    Reply::ok(&Links { links, backlinks, backlinks_total })
+    Ok(Answer::ok(Links { links, backlinks, backlinks_total }))
 }
 
 /// Which links to update.
@@ -231,10 +231,10 @@ pub async fn mend(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<MendInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
-        Reply::ok(&mend_in(tx, &caller, campaign, &path.1, &body.value).await?)
+        Ok(Answer::ok(mend_in(tx, &caller, campaign, &path.1, &body.value).await?))
     })
     .await
 }

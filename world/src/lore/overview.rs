@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use actix_web::{HttpRequest, web};
+use actix_web::{HttpRequest, Responder, web};
 use entity::lore::{self as table, Scope};
 use garde::Validate;
 use sea_orm::{FromQueryResult, QueryOrder, QuerySelect, sea_query::Expr};
@@ -20,7 +20,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        self, Body, Reply,
+        self, Answer, Body,
         paging::{ListParams, Page},
         read,
         resource::{self, Place, READ_ONLY, Ref, Resource, campaign_id},
@@ -65,10 +65,10 @@ pub async fn totals(
     caller: Caller,
     path: web::Path<String>,
     page: Page<LoreFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    Reply::ok(&sum(&tx, &caller, campaign, page.q.as_deref(), &page.filter).await?)
+    Ok(Answer::ok(sum(&tx, &caller, campaign, page.q.as_deref(), &page.filter).await?))
 }
 
 /// Like [`totals`], within a transaction. Takes one statement.
@@ -236,10 +236,10 @@ pub struct Duplicates {
     tag = "lore", operation_id = "list_lore_duplicates",
     params(("c" = String, Path, description = "Campaign id or slug")),
     responses((status = 200, body = Duplicates), (status = "default", body = Problem)))]
-pub async fn duplicates(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<Reply> {
+pub async fn duplicates(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    Reply::ok(&Duplicates { items: equals(&tx, &caller, campaign).await? })
+    Ok(Answer::ok(Duplicates { items: equals(&tx, &caller, campaign).await? }))
 }
 
 /// Like [`duplicates`], within a transaction. Takes one statement.
@@ -299,7 +299,7 @@ pub async fn duplicate(
     request: HttpRequest,
     path: web::Path<(String, String)>,
     body: Body<CopyInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     validate::check(&body.value)?;
     let list = request.path().trim_end_matches("/duplicate").rsplit_once('/').map_or("", |(list, _)| list);
     http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
@@ -307,7 +307,7 @@ pub async fn duplicate(
         app.limits.check_rows(tx, &caller, LoreEntries::TABLE).await?;
         let place = Place { tx, campaign, caller: &caller };
         let copy = copy(&place, &path.1, body.value.title.clone()).await?;
-        Reply::created(format!("{list}/{}", copy.id), copy.version, &resource::view::<LoreEntries>(copy, &caller)?)
+        Ok(Answer::created(format!("{list}/{}", copy.id), copy.version, resource::shown::<LoreEntries>(copy, &caller)))
     })
     .await
 }

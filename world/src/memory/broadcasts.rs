@@ -1,6 +1,6 @@
 //! `GET /campaigns/{c}/broadcasts`: each broadcast as a single item, with everyone who heard it.
 
-use actix_web::web;
+use actix_web::{Responder, web};
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
@@ -17,7 +17,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Reply, budget,
+        Answer, budget,
         paging::{Items, ListParams, Page},
         resource::{Ref, campaign_id},
     },
@@ -85,11 +85,11 @@ pub async fn list(
     caller: Caller,
     path: web::Path<String>,
     page: Page<BroadcastFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let broadcasts = page_of(&tx, &caller, campaign, &page).await?;
-    Reply::ok(&page.serialize_items(broadcasts, key, Ok)?)
+    Ok(Answer::ok(page.serialize_items(broadcasts, key, Ok)?))
 }
 
 /// The position of a broadcast in the list.

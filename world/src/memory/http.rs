@@ -1,6 +1,6 @@
 //! `/campaigns/{c}/memories`, `/npcs/{x}/memories`, `/owners/{x}/memories`, `/broadcasts/{id}`.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use edge::auth::player;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -20,9 +20,9 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply,
+        Answer, Body, Written,
         etag::Expected,
-        paging::{Items, ListParams, Page},
+        paging::{Items, ListParams, Page, RawItems},
         resource::{Ref, campaign_id},
     },
     state::Edge,
@@ -67,17 +67,23 @@ async fn list(
     c: &str,
     holder: Option<HolderPath>,
     page: &Page<MemoryFilter>,
-) -> Result<Reply> {
+) -> Result<Answer<RawItems>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     let holder_id = match &holder {
         Some(holder) => Some(holder_id(&tx, campaign, holder).await?),
         None => None,
     };
-    pages::reply(page, page_of(&tx, caller, campaign, holder_id, page).await?)
+    Ok(Answer::ok(pages::written(page, page_of(&tx, caller, campaign, holder_id, page).await?)?))
 }
 
-async fn create(app: &Edge, caller: &Caller, c: &str, holder: HolderPath, body: Body<MemoryInput>) -> Result<Reply> {
+async fn create(
+    app: &Edge,
+    caller: &Caller,
+    c: &str,
+    holder: HolderPath,
+    body: Body<MemoryInput>,
+) -> Result<Written<MemoryView>> {
     let MemoryInput { player_id, text, game_time, pinned } = &body.value;
     let text = service::text(text, "/text")?;
     let given = match game_time {
@@ -104,7 +110,7 @@ async fn create(app: &Edge, caller: &Caller, c: &str, holder: HolderPath, body: 
         };
         let id = service::insert(tx, &new).await?;
         let view = service::find(tx, campaign, id, None).await?;
-        Reply::created(format!("/v1/campaigns/{campaign}/memories/{id}"), view.version, &view)
+        Ok(Answer::created(format!("/v1/campaigns/{campaign}/memories/{id}"), view.version, view))
     })
     .await
 }
@@ -119,7 +125,7 @@ pub async fn list_npc(
     caller: Caller,
     path: web::Path<(String, String)>,
     page: Page<MemoryFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let (c, name) = path.into_inner();
     list(&app, &caller, &c, Some(HolderPath { kind: "npc", name }), &page).await
 }
@@ -134,7 +140,7 @@ pub async fn list_owner(
     caller: Caller,
     path: web::Path<(String, String)>,
     page: Page<MemoryFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let (c, name) = path.into_inner();
     list(&app, &caller, &c, Some(HolderPath { kind: "owner", name }), &page).await
 }
@@ -149,7 +155,7 @@ pub async fn list_all(
     caller: Caller,
     path: web::Path<String>,
     page: Page<MemoryFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     list(&app, &caller, &path, None, &page).await
 }
 
@@ -163,7 +169,7 @@ pub async fn create_npc(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<MemoryInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let (c, name) = path.into_inner();
     create(&app, &caller, &c, HolderPath { kind: "npc", name }, body).await
 }
@@ -178,7 +184,7 @@ pub async fn create_owner(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<MemoryInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let (c, name) = path.into_inner();
     create(&app, &caller, &c, HolderPath { kind: "owner", name }, body).await
 }
@@ -197,7 +203,7 @@ pub async fn get(
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
     let view = service::find(&tx, campaign, path.1, caller.player).await?;
-    Ok(Reply::ok(&view)?.versioned(view.version).unless_known(&request))
+    Answer::versioned(view.version, view).unless_known(&request)
 }
 
 /// Locks a memory and returns it with its campaign, after the ETag was checked.
@@ -220,11 +226,11 @@ pub async fn patch(
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
     body: Body<Value>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     edge::http::write(&app, &caller, None, async |tx| {
         let current = locked(tx, &caller, &request, &path).await?;
         let view = change(tx, &current, body.value.clone()).await?;
-        Ok(Reply::ok(&view)?.versioned(view.version))
+        Ok(Answer::versioned(view.version, view))
     })
     .await
 }
@@ -242,11 +248,11 @@ pub async fn move_to(
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
     body: Body<MoveInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let current = locked(tx, &caller, &request, &path).await?;
         let view = move_in(tx, &current, &body.value).await?;
-        Ok(Reply::ok(&view)?.versioned(view.version))
+        Ok(Answer::versioned(view.version, view))
     })
     .await
 }
@@ -263,11 +269,11 @@ pub async fn delete(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     edge::http::write(&app, &caller, None, async |tx| {
         let current = locked(tx, &caller, &request, &path).await?;
         service::remove(tx, current.id).await?;
-        Ok(Reply::no_content())
+        Ok(Answer::no_content())
     })
     .await
 }
@@ -277,11 +283,11 @@ pub async fn delete(
     tag = "memories", operation_id = "delete_broadcast",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Broadcast id")),
     responses((status = 204), (status = "default", body = Problem)))]
-pub async fn retract(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+pub async fn retract(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<impl Responder> {
     edge::http::write(&app, &caller, None, async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
         service::retract(tx, campaign, path.1).await?;
-        Ok(Reply::no_content())
+        Ok(Answer::no_content())
     })
     .await
 }

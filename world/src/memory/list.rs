@@ -14,8 +14,8 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Reply, budget,
-        paging::{self, Items, Page, SortKey},
+        budget,
+        paging::{self, Items, Page, RawItems, SortKey},
     },
 };
 
@@ -115,10 +115,10 @@ fn key(memory: &MemoryView, order: SortKey) -> (Uuid, Option<String>) {
     (memory.id, value)
 }
 
-/// Writes the page as an answer.
+/// The page as JSON.
 ///
 /// # Errors
 /// `internal`.
-pub fn reply(page: &Page<MemoryFilter>, memories: Items<MemoryView>) -> Result<Reply> {
-    Reply::ok(&page.serialize_items(memories, |memory| key(memory, page.sort.key), Ok)?)
+pub fn written(page: &Page<MemoryFilter>, memories: Items<MemoryView>) -> Result<RawItems> {
+    page.serialize_items(memories, |memory| key(memory, page.sort.key), Ok)
 }

@@ -6,7 +6,7 @@ pub mod prompt_text;
 pub mod service;
 
 use crate::playing;
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use edge::auth::player;
 use entity::{
     message::{self, Author, Type},
@@ -23,7 +23,7 @@ use base::error::{Error, Problem, Result};
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply,
+        Body,
         paging::{Items, ListParams, Page},
         resource::{self, Place, Ref, Resource, Stamp, col},
         validate,
@@ -193,7 +193,7 @@ pub async fn list(
     caller: Caller,
     path: web::Path<String>,
     page: Page<MessageFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     resource::list::<Messages>(&app, &caller, Some(&path), &page).await
 }
 
@@ -208,8 +208,9 @@ pub async fn create(
     request: HttpRequest,
     path: web::Path<String>,
     body: Body<MessageInput>,
-) -> Result<Reply> {
-    resource::create::<Messages>(&app, &caller, Some(&path), request.path(), body).await
+) -> Result<impl Responder> {
+    let sent = (&body.value, body.idempotency.as_ref());
+    resource::create::<Messages>(&app, &caller, Some(&path), request.path(), sent).await
 }
 
 /// Reads a message.
@@ -238,6 +239,6 @@ pub async fn delete(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     resource::delete::<Messages>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
 }

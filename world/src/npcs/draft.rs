@@ -1,6 +1,6 @@
 //! Accepting and discarding what a character card brought for an NPC.
 
-use actix_web::{HttpRequest, web};
+use actix_web::{HttpRequest, Responder, web};
 use entity::npc;
 
 use super::Npcs;
@@ -9,9 +9,9 @@ use base::error::{Code, Error, Problem, Result};
 use edge::{
     caller::Caller,
     http::{
-        self, Body, NoBody, Reply,
+        self, Answer, Body, NoBody, Written,
         etag::Expected,
-        resource::{self, Ref, Resource},
+        resource::{self, Ref, Resource, Shown},
     },
     state::Edge,
 };
@@ -32,7 +32,7 @@ pub async fn accept(
     request: HttpRequest,
     path: web::Path<(String, String)>,
     body: Body<NoBody>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     decide(&app, &caller, &request, &path, &body, draft::accepted).await
 }
 
@@ -51,7 +51,7 @@ pub async fn discard(
     request: HttpRequest,
     path: web::Path<(String, String)>,
     body: Body<NoBody>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     decide(&app, &caller, &request, &path, &body, draft::discarded).await
 }
 
@@ -63,14 +63,15 @@ async fn decide(
     (c, x): &(String, String),
     body: &Body<NoBody>,
     patch: fn(&Members) -> Option<Members>,
-) -> Result<Reply> {
+) -> Result<Written<Shown<npc::Model>>> {
     let expected = Expected::by(request);
     http::write(app, caller, body.idempotency.as_ref(), async |tx| {
         let npc = resource::hold::<Npcs>(tx, caller, Some(&Ref::parse(c)), &Ref::parse(x)).await?;
         expected.check(Npcs::stamp(&npc).version)?;
         let row = resource::plain_columns(&npc)?;
         let changes = patch(&row).ok_or_else(|| Error::new(Code::Conflict, "This NPC has no draft."))?;
-        resource::change_held::<Npcs>(app, caller, tx, npc, changes.into()).await
+        let npc = resource::change_held::<Npcs>(app, caller, tx, npc, changes.into()).await?;
+        Ok(Answer::versioned(npc.version, resource::shown::<Npcs>(npc, caller)))
     })
     .await
 }

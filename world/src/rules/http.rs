@@ -1,6 +1,6 @@
 //! `POST …/characters/{x}/rest`, and `GET /rules/srd/{table}`: the SRD 5.1 tables that the resolvers use.
 
-use actix_web::web;
+use actix_web::{Responder, web};
 use edge::auth::player;
 use rules::resolve::{RestArgs, RestType, take_rest};
 use rules::srd::{ARMOR, CONDITIONS, SKILLS, SPELLS, WEAPONS};
@@ -17,7 +17,7 @@ use base::error::{Error, Problem, Result};
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply,
+        Answer, Body,
         resource::{Ref, campaign_id},
     },
     state::Edge,
@@ -83,7 +83,7 @@ pub async fn rest(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<RestInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let (c, x) = path.into_inner();
     let input = &body.value;
     let args = input.checked()?;
@@ -107,7 +107,7 @@ pub async fn rest(
             obeys_locks: false,
         };
         let run = |cast: &Cast, dice: &mut dyn rules::dice::Dice| Ok(take_rest(cast.creature(who)?, &args, dice));
-        Reply::ok(&service::resolve(&how, cast, run).await?)
+        Ok(Answer::ok(service::resolve(&how, cast, run).await?))
     })
     .await
 }
@@ -140,7 +140,7 @@ enum SrdRow {
     tag = "rules", operation_id = "get_srd_table",
     params(("x" = String, Path, description = "`weapons`, `armor`, `conditions`, `spells` or `skills`")),
     responses((status = 200, body = SrdTable), (status = "default", body = Problem)))]
-pub async fn srd(_: Caller, path: web::Path<String>) -> Result<Reply> {
+pub async fn srd(_: Caller, path: web::Path<String>) -> Result<impl Responder> {
     let items = match path.as_str() {
         "weapons" => table(&WEAPONS),
         "armor" => table(&ARMOR),
@@ -149,7 +149,7 @@ pub async fn srd(_: Caller, path: web::Path<String>) -> Result<Reply> {
         "skills" => table(&SKILLS),
         _ => Err(Error::not_found("table")),
     }?;
-    Reply::ok(&json!({ "items": items, "next_cursor": null }))
+    Ok(Answer::ok(json!({ "items": items, "next_cursor": null })))
 }
 
 fn table(rows: &[impl Serialize]) -> Result<Value> {

@@ -1,6 +1,6 @@
 //! `/campaigns/{c}/sessions`: the sessions, the world as the frontend has it, its reports, and what changed.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, Responder, web};
 use entity::session;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -16,11 +16,12 @@ use super::{
     world_state::WorldState,
 };
 use base::error::{Error, Problem, Result};
-use db::tenancy::TenantTx;
+use db::tenancy::{self, TenantTx};
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply,
+        Answer, Body,
+        etag::Expected,
         paging::{Items, ListParams, Page},
         resource::{self, Place, Ref, campaign_id},
         validate, write,
@@ -49,7 +50,7 @@ pub async fn list(
     caller: Caller,
     path: web::Path<String>,
     page: Page<SessionFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     resource::list::<Sessions>(&app, &caller, Some(&path), &page).await
 }
 
@@ -64,7 +65,7 @@ pub async fn create(
     request: HttpRequest,
     path: web::Path<String>,
     body: Body<Value>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let mut value = body.value;
     let members =
         value.as_object_mut().ok_or_else(|| Error::invalid("", "invalid_value", "The body must be an object."))?;
@@ -82,8 +83,10 @@ pub async fn create(
         let view = SessionView::find(&place, model).await?;
         let version = view.session.version;
         let location = format!("{}/{}", request.path(), view.session.id);
-        let reply = Reply::created(location, version, &view)?;
-        Ok(if fresh { reply } else { Reply { status: 200, ..reply } })
+        Ok(match fresh {
+            true => Answer::created(location, version, view),
+            false => Answer::versioned(version, view).at(location),
+        })
     })
     .await
 }
@@ -93,14 +96,14 @@ pub async fn create(
     tag = "sessions", operation_id = "get_session",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = SessionView), (status = "default", body = Problem)))]
-pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<HttpResponse> {
+pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
     let model = resource::find::<Sessions>(&tx, &caller, Some(&Ref::Id(campaign)), &Ref::Id(path.1)).await?;
     let view = SessionView::find(&Place { tx: &tx, campaign, caller: &caller }, model).await?;
     let version = view.session.version;
     // `state` changes without a new version. The ETag only protects writes, so reads never get 304.
-    Ok(Reply::ok(&view)?.versioned(version).into())
+    Ok(Answer::versioned(version, view))
 }
 
 /// Changes a session by a JSON merge patch.
@@ -115,12 +118,19 @@ pub async fn patch(
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
     mut body: Body<Value>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     if let Some(members) = body.value.as_object_mut().filter(|m| m.contains_key("channel")) {
         // With another channel the scene changes too.
         members.entry("scene_id").or_insert(Value::Null);
     }
-    resource::patch::<Sessions>(&app, &caller, &request, Some(&path.0), &path.1.to_string(), body).await
+    let (c, expected) = (Ref::parse(&path.0), Expected::by(&request));
+    let view = tenancy::write(&app.pool, caller.actor(), async |tx| {
+        let named = (Some(&c), &Ref::Id(path.1));
+        let model = resource::change_in::<Sessions>(&app, &caller, tx, &expected, named, &body.value).await?;
+        SessionView::find(&Place { tx, campaign: model.campaign_id.0, caller: &caller }, model).await
+    });
+    let view = view.await?;
+    Ok(Answer::versioned(view.session.version, view))
 }
 
 /// Ends a session. Its messages stay in the campaign. The same `client_id` starts a new session next time.
@@ -133,7 +143,7 @@ pub async fn delete(
     caller: Caller,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     resource::delete::<Sessions>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
 }
 
@@ -142,9 +152,9 @@ pub async fn delete(
     tag = "sessions", operation_id = "get_session_delta",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id")),
     responses((status = 200, body = DeltaView), (status = "default", body = Problem)))]
-pub async fn delta(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<Reply> {
+pub async fn delta(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
     let facts = facts(&tx, campaign, path.1, None, CachedFacts::default()).await?;
-    Reply::ok(&changes::delta(&tx, &facts).await?.to_view()?)
+    Ok(Answer::ok(changes::delta(&tx, &facts).await?.to_view()?))
 }

@@ -39,7 +39,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::scenes;
-use base::error::{Error, Result};
+use base::error::Result;
 use edge::http::{
     resource::{self, Place, Resource, Stamp, col},
     validate,
@@ -125,11 +125,6 @@ impl Resource for Sessions {
         Ok(select
             .apply_if(filter.client_id.clone(), |s, v| s.filter(col("client_id").eq(v)))
             .apply_if(filter.role, |s, v| s.filter(col("role").eq(v))))
-    }
-
-    async fn whole(place: &Place<'_>, model: session::Model) -> Result<Value> {
-        let view = view::SessionView::find(place, model).await?;
-        serde_json::to_value(view).map_err(Error::internal)
     }
 
     async fn columns(place: &Place<'_>, input: SessionInput) -> Result<Map<String, Value>> {

@@ -1,11 +1,11 @@
 //! `POST …/actions`, the lists of scores and reactions, and the rehearsal.
 
-use actix_web::{HttpRequest, web};
+use actix_web::{HttpRequest, Responder, web};
 use edge::{
     caller::Caller,
     http::{
-        Body, NoBody, Reply, computed,
-        paging::{Items, ListParams, NoFilter, Page},
+        Answer, Body, NoBody, computed,
+        paging::{Items, ListParams, NoFilter, Page, RawItems},
         resource::{Ref, campaign_id},
         weight::weighed,
         write,
@@ -39,11 +39,11 @@ pub async fn report_action(
     request: HttpRequest,
     path: web::Path<String>,
     body: Body<ActionsReport>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let reports = body.value.each()?;
     let key = body.idempotency.as_ref();
     let work =
-        write(&app, &caller, key, async |tx| Reply::accepted(&report::report(tx, &caller, &path, &reports).await?));
+        write(&app, &caller, key, async |tx| Ok(Answer::accepted(report::report(tx, &caller, &path, &reports).await?)));
     weighed((&app, &caller), &request, reports.len(), key, work).await
 }
 
@@ -58,11 +58,11 @@ pub async fn rehearse_actions(
     request: HttpRequest,
     path: web::Path<String>,
     body: Body<RehearsalInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let key = body.idempotency.as_ref();
     let work = computed(&app, &caller, key, async || {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-        Reply::ok(&rehearse::rehearse(&tx, &caller, &path, &body.value).await?)
+        Ok(Answer::ok(rehearse::rehearse(&tx, &caller, &path, &body.value).await?))
     });
     weighed((&app, &caller), &request, body.value.actions.len(), key, work).await
 }
@@ -77,11 +77,11 @@ pub async fn list_significance(
     caller: Caller,
     path: web::Path<String>,
     page: Page<StandingFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let standings = standing::standings(&tx, campaign, &page).await?;
-    Reply::ok(&page.serialize_items(standings, |standing| (standing.id, None), Ok)?)
+    Ok(Answer::ok(page.serialize_items(standings, |standing| (standing.id, None), Ok)?))
 }
 
 async fn scores(
@@ -89,11 +89,11 @@ async fn scores(
     caller: &Caller,
     (campaign, kind, name): (&str, EntityKind, &str),
     page: &Page<NoFilter>,
-) -> Result<Reply> {
+) -> Result<Answer<RawItems>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
     let scores = of_entity::scores_of(&tx, campaign, (kind, name), page).await?;
-    Reply::ok(&page.serialize_items(scores, |score| (score.id, None), Ok)?)
+    Ok(Answer::ok(page.serialize_items(scores, |score| (score.id, None), Ok)?))
 }
 
 /// Lists the scores of an NPC: how much each character's actions have mattered since its last reaction to that character.
@@ -106,7 +106,7 @@ pub async fn list_npc_scores(
     caller: Caller,
     path: web::Path<(String, String)>,
     page: Page<NoFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     scores(&app, &caller, (&path.0, EntityKind::Npc, &path.1), &page).await
 }
 
@@ -120,7 +120,7 @@ pub async fn list_owner_scores(
     caller: Caller,
     path: web::Path<(String, String)>,
     page: Page<NoFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     scores(&app, &caller, (&path.0, EntityKind::Owner, &path.1), &page).await
 }
 
@@ -134,11 +134,11 @@ pub async fn list_reactions(
     caller: Caller,
     path: web::Path<String>,
     page: Page<ReactionFilter>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let reactions = standing::reactions(&tx, campaign, &page).await?;
-    Reply::ok(&page.serialize_items(reactions, |reaction| (reaction.id, None), Ok)?)
+    Ok(Answer::ok(page.serialize_items(reactions, |reaction| (reaction.id, None), Ok)?))
 }
 
 /// Returns a reaction.
@@ -146,10 +146,14 @@ pub async fn list_reactions(
     tag = "significance", operation_id = "get_reaction",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = uuid::Uuid, Path, description = "Id")),
     responses((status = 200, body = ReactionView), (status = "default", body = Problem)))]
-pub async fn get_reaction(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, String)>) -> Result<Reply> {
+pub async fn get_reaction(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+) -> Result<impl Responder> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path.0)).await?;
-    Reply::ok(&standing::reaction(&tx, campaign, standing::reaction_id(&path.1)?).await?)
+    Ok(Answer::ok(standing::reaction(&tx, campaign, standing::reaction_id(&path.1)?).await?))
 }
 
 /// Queues a reaction again that failed too often or was ended.
@@ -162,10 +166,10 @@ pub async fn retry_reaction(
     caller: Caller,
     path: web::Path<(String, String)>,
     body: Body<NoBody>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
-        Reply::ok(&standing::retry(tx, campaign, standing::reaction_id(&path.1)?).await?)
+        Ok(Answer::ok(standing::retry(tx, campaign, standing::reaction_id(&path.1)?).await?))
     })
     .await
 }

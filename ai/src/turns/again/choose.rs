@@ -17,7 +17,7 @@ use db::tenancy::{Origin, TenantTx};
 use edge::{
     caller::Caller,
     http::{
-        Reply,
+        self, Written,
         etag::{self, Expected},
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
@@ -40,12 +40,12 @@ pub async fn choose_one(
     c: &str,
     turn: Uuid,
     key: Option<&IdempotencyKey>,
-) -> Result<Reply> {
+) -> Result<Written<Value>> {
     let parts = rows_of(app, caller, turn).await?.div_ceil(ROWS_PER_PART);
-    let exchanged = edge::http::write(app, caller, key, async |tx| {
+    let exchanged = http::write(app, caller, key, async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
         exchange(tx, caller, campaign, turn).await?;
-        Ok(Reply::ok(&trace::find(tx, caller, campaign, turn).await?)?.tagged())
+        Ok(http::Answer::ok(trace::find(tx, caller, campaign, turn).await?).tagged())
     });
     weighed((app, caller), request, parts, key, exchanged).await
 }
@@ -156,9 +156,9 @@ pub async fn correct_one(
     turn: Uuid,
     narrative: &str,
     expected: &Expected,
-) -> Result<Reply> {
+) -> Result<Written<Value>> {
     let tokens = tokens::count_apart(narrative.to_owned()).await?;
-    edge::http::write(app, caller, None, async |tx| {
+    http::write(app, caller, None, async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
         let row = sqlx::query(AssertSqlSafe(format!(
             "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 FOR NO KEY UPDATE",
@@ -169,8 +169,7 @@ pub async fn correct_one(
         .fetch_optional(&mut *tx.connection().await)
         .await?
         .ok_or_else(|| Error::not_found("turn"))?;
-        let tag = etag::of_content(&Reply::ok(&trace::find(tx, caller, campaign, turn).await?)?.body);
-        expected.check_tag(&tag)?;
+        expected.check_tag(&etag::of_value(&trace::find(tx, caller, campaign, turn).await?)?)?;
         Answer::of_row(&row)?;
         if !row.read::<bool>("chosen")? {
             return Err(Error::new(Code::Conflict, "This alternative is not chosen. Choose it first."));
@@ -199,7 +198,7 @@ pub async fn correct_one(
         .execute(&mut *tx.connection().await)
         .await?;
         act_as(tx, &caller.actor()).await?;
-        Ok(Reply::ok(&trace::find(tx, caller, campaign, turn).await?)?.tagged())
+        Ok(http::Answer::ok(trace::find(tx, caller, campaign, turn).await?).tagged())
     })
     .await
 }

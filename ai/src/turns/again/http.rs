@@ -1,6 +1,6 @@
 //! Routes for answers that are tried again, go on, are chosen or corrected.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use garde::Validate;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -18,7 +18,7 @@ use crate::{
 use base::error::{Problem, Result};
 use edge::{
     caller::Caller,
-    http::{Body, NoBody, Reply, etag::Expected, validate},
+    http::{Body, NoBody, etag::Expected, validate},
 };
 
 /// How an answer is tried again.
@@ -128,7 +128,7 @@ pub async fn choose(
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
     body: Body<NoBody>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     let NoBody {} = body.value;
     choose_one(&app, &caller, &request, &path.0, path.1, body.idempotency.as_ref()).await
 }
@@ -144,7 +144,7 @@ pub async fn correct(
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
     body: Body<TurnPatch>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     validate::check(&body.value)?;
     correct_one(&app, &caller, &path.0, path.1, &body.value.narrative, &Expected::by(&request)).await
 }

@@ -1,6 +1,6 @@
 //! `POST …/sessions/{x}/turns` and `POST …/sessions/{x}/prompt`.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use entity::session::Role;
 use garde::Validate;
 use serde::Deserialize;
@@ -24,7 +24,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Body, Reply, computed,
+        Answer, Body, computed,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
         validate,
@@ -136,7 +136,7 @@ pub async fn preview(
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<GmPromptInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     validate::check(&body.value)?;
     let models = app.llm.of(&app.pool, &app.secrets, &caller.tenant).await?;
     let work = async || {
@@ -147,7 +147,7 @@ pub async fn preview(
         let choice = None;
         let look = Look { campaign, session: path.1, role, mode: reply_mode, models: &models, choice, instruction };
         let caches = (&app.prompts, &app.llm);
-        Reply::ok(&super::preview::preview_in(caches, Some(&app.session_prompts), &tx, &look).await?)
+        Ok(Answer::ok(super::preview::preview_in(caches, Some(&app.session_prompts), &tx, &look).await?))
     };
     computed(&app, &caller, body.idempotency.as_ref(), work).await
 }

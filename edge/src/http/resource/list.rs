@@ -7,12 +7,12 @@ use sea_orm::{
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
-use super::{Ref, Resource, campaign_named, col, id_of, view, visible};
+use super::{Ref, Resource, campaign_named, col, id_of, shown, visible};
 use crate::{
     caller::Caller,
     http::{
-        Reply, budget,
-        paging::{self, Items, Page, SortKey},
+        Answer, budget,
+        paging::{self, Items, Page, RawItems, SortKey},
     },
     state::Edge,
 };
@@ -23,7 +23,12 @@ use db::tenancy::{SingleReads, TenantTx};
 ///
 /// # Errors
 /// `not_found` for the campaign, `bad_request` for the parameters.
-pub async fn list<R: Resource>(app: &Edge, caller: &Caller, c: Option<&str>, page: &Page<R::Filter>) -> Result<Reply> {
+pub async fn list<R: Resource>(
+    app: &Edge,
+    caller: &Caller,
+    c: Option<&str>,
+    page: &Page<R::Filter>,
+) -> Result<Answer<RawItems>> {
     let db = SingleReads::new(&app.pool, caller.tenant_id());
     let named = c.map(Ref::parse);
     let campaign = match &named {
@@ -36,7 +41,8 @@ pub async fn list<R: Resource>(app: &Edge, caller: &Caller, c: Option<&str>, pag
     if let (Some(id @ Ref::Id(_)), true) = (&named, rows.items.is_empty()) {
         id_of(campaign_named(caller, id).filter(db.condition()), &db).await?;
     }
-    Reply::ok(&page.serialize_items(rows, |row| key::<R>(row, page.sort.key), |row| view::<R>(row, caller))?)
+    let items = page.serialize_items(rows, |row| key::<R>(row, page.sort.key), |row| Ok(shown::<R>(row, caller)))?;
+    Ok(Answer::ok(items))
 }
 
 /// A page of rows. The caller must already be known to see the campaign.

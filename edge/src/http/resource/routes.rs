@@ -25,7 +25,7 @@ macro_rules! world_routes_but_delete {
         pub async fn list(
             app: actix_web::web::Data<$crate::state::Edge>, caller: $crate::caller::Caller,
             path: actix_web::web::Path<String>, page: $crate::http::paging::Page<$filter>,
-        ) -> base::error::Result<$crate::http::Reply> {
+        ) -> base::error::Result<$crate::http::Answer<$crate::http::paging::RawItems>> {
             $crate::http::resource::list::<$resource>(&app, &caller, Some(&path), &page).await
         }
 
@@ -40,8 +40,9 @@ macro_rules! world_routes_but_delete {
         pub async fn create(
             app: actix_web::web::Data<$crate::state::Edge>, caller: $crate::caller::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<String>, body: $crate::http::Body<$input>,
-        ) -> base::error::Result<$crate::http::Reply> {
-            $crate::http::resource::create::<$resource>(&app, &caller, Some(&path), request.path(), body).await
+        ) -> base::error::Result<$crate::http::Written<$crate::http::resource::Shown<$view>>> {
+            let sent = (&body.value, body.idempotency.as_ref());
+            $crate::http::resource::create::<$resource>(&app, &caller, Some(&path), request.path(), sent).await
         }
 
         #[utoipa::path(
@@ -71,8 +72,8 @@ macro_rules! world_routes_but_delete {
         pub async fn patch(
             app: actix_web::web::Data<$crate::state::Edge>, caller: $crate::caller::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String)>, body: $crate::http::Body<serde_json::Value>,
-        ) -> base::error::Result<$crate::http::Reply> {
-            $crate::http::resource::patch::<$resource>(&app, &caller, &request, Some(&path.0), &path.1, body).await
+        ) -> base::error::Result<$crate::http::Answer<$crate::http::resource::Shown<$view>>> {
+            $crate::http::resource::patch::<$resource>(&app, &caller, &request, Some(&path.0), &path.1, body.value).await
         }
     };
 }
@@ -93,7 +94,7 @@ macro_rules! delete_route {
         pub async fn delete(
             app: actix_web::web::Data<$crate::state::Edge>, caller: $crate::caller::Caller, request: actix_web::HttpRequest,
             path: actix_web::web::Path<(String, String)>,
-        ) -> base::error::Result<$crate::http::Reply> {
+        ) -> base::error::Result<$crate::http::Answer<()>> {
             $crate::http::resource::delete::<$resource>(&app, &caller, &request, Some(&path.0), &path.1).await
         }
     };

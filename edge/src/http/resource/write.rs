@@ -1,6 +1,6 @@
 //! Creating, patching and deleting rows.
 
-use std::{fmt::Write as _, sync::PoisonError};
+use std::fmt::Write as _;
 
 use actix_web::HttpRequest;
 use sea_orm::{EntityTrait, FromQueryResult, Iden, Iterable};
@@ -9,17 +9,17 @@ use serde_json::{Map, Value};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use super::{Place, READ_ONLY, Ref, Resource, campaign_id, hold, hold_key, slugs::free_slug, view};
+use super::{Place, READ_ONLY, Ref, Resource, Shown, answer, campaign_id, hold, hold_key, shown, slugs::free_slug};
 use crate::{
     caller::Caller,
-    http::{self, Body, Reply, bounds, etag::Expected, patch, validate},
+    http::{self, Answer, Written, bounds, etag::Expected, idempotency::IdempotencyKey, patch, validate},
     state::Edge,
 };
 use base::{
     error::{Code, Error, Result},
     search,
 };
-use db::tenancy::TenantTx;
+use db::tenancy::{self, TenantTx};
 
 /// Columns of unique indexes. A statement that names one of them locks the row's key even if the value stays the same, and then waits
 /// for everybody who refers to the row.
@@ -34,16 +34,16 @@ pub async fn create<R: Resource>(
     caller: &Caller,
     c: Option<&str>,
     path: &str,
-    body: Body<R::Input>,
-) -> Result<Reply> {
-    let input = serde_json::to_value(&body.value).map_err(Error::internal)?;
-    R::check_sent(&input)?;
-    validate::check(&body.value)?;
+    (input, key): (&R::Input, Option<&IdempotencyKey>),
+) -> Result<Written<Shown<R::View>>> {
+    let sent = serde_json::to_value(input).map_err(Error::internal)?;
+    R::check_sent(&sent)?;
+    validate::check(input)?;
     if R::LISTS_TOOLS {
-        app.check_tools(&input["available_tools"], &Value::Null)?;
+        app.check_tools(&sent["available_tools"], &Value::Null)?;
     }
-    bounds::check::<R::Input>(&input)?;
-    http::write(app, caller, body.idempotency.as_ref(), async |tx| {
+    bounds::check::<R::Input>(&sent)?;
+    http::write(app, caller, key, async |tx| {
         let campaign = match c {
             Some(c) => campaign_id(tx, caller, &Ref::parse(c)).await?,
             None if caller.campaign.is_some() => {
@@ -52,10 +52,10 @@ pub async fn create<R: Resource>(
             None => Uuid::now_v7(),
         };
         app.limits.check_rows(tx, caller, R::TABLE).await?;
-        let model = insert::<R>(&Place { tx, campaign, caller }, http::read::typed(input.clone())?).await?;
+        let model = insert::<R>(&Place { tx, campaign, caller }, http::read::typed(sent.clone())?).await?;
         let stamp = R::stamp(&model);
         let (location, version) = (format!("{path}/{}", stamp.id), stamp.version);
-        Reply::created(location, version, &view::<R>(model, caller)?)
+        Ok(Answer::created(location, version, shown::<R>(model, caller)))
     })
     .await
 }
@@ -114,12 +114,13 @@ pub async fn patch<R: Resource>(
     request: &HttpRequest,
     c: Option<&str>,
     x: &str,
-    body: Body<Value>,
-) -> Result<Reply> {
-    change::<R>(app, caller, &Expected::by(request), c, x, body.value).await
+    changes: Value,
+) -> Result<Answer<Shown<R::View>>> {
+    let changed = change::<R>(app, caller, &Expected::by(request), c, x, changes).await?;
+    Ok(answer::<R>(changed, caller))
 }
 
-/// Like [`patch()`], without a request: takes the expected version and the patch.
+/// Like [`patch()`], without a request: takes the expected version and the patch. Returns the changed row.
 ///
 /// # Errors
 /// Those of [`patch()`].
@@ -130,18 +131,33 @@ pub async fn change<R: Resource>(
     c: Option<&str>,
     x: &str,
     changes: Value,
-) -> Result<Reply> {
+) -> Result<R::Model> {
     R::check_sent(&changes)?;
-    http::write(app, caller, None, async |tx| {
-        let (c, x) = (c.map(Ref::parse), Ref::parse(x));
-        let current = match KEYS.iter().any(|name| changes.get(*name).is_some()) {
-            true => hold_key::<R>(tx, caller, c.as_ref(), &x).await?,
-            false => hold::<R>(tx, caller, c.as_ref(), &x).await?,
-        };
-        expected.check(R::stamp(&current).version)?;
-        change_held::<R>(app, caller, tx, current, changes.clone()).await
+    let (c, x) = (c.map(Ref::parse), Ref::parse(x));
+    tenancy::write(&app.pool, caller.actor(), async |tx| {
+        change_in::<R>(app, caller, tx, expected, (c.as_ref(), &x), &changes).await
     })
     .await
+}
+
+/// Like [`change`], in the caller's transaction. [`Resource::check_sent`] is the caller's.
+///
+/// # Errors
+/// Those of [`patch()`].
+pub async fn change_in<R: Resource>(
+    app: &Edge,
+    caller: &Caller,
+    tx: &TenantTx,
+    expected: &Expected,
+    (c, x): (Option<&Ref>, &Ref),
+    changes: &Value,
+) -> Result<R::Model> {
+    let current = match KEYS.iter().any(|name| changes.get(*name).is_some()) {
+        true => hold_key::<R>(tx, caller, c, x).await?,
+        false => hold::<R>(tx, caller, c, x).await?,
+    };
+    expected.check(R::stamp(&current).version)?;
+    change_held::<R>(app, caller, tx, current, changes.clone()).await
 }
 
 /// Changes a row that the transaction has locked, by a merge patch.
@@ -154,7 +170,7 @@ pub async fn change_held<R: Resource>(
     tx: &TenantTx,
     current: R::Model,
     changes: Value,
-) -> Result<Reply> {
+) -> Result<R::Model> {
     let id = R::stamp(&current).id;
     let before = R::watched(&current);
     let shown = serde_json::to_value(R::View::from(current)).map_err(Error::internal)?;
@@ -176,8 +192,7 @@ pub async fn change_held<R: Resource>(
     let place = Place { tx, campaign, caller };
     let model = write_over::<R>(&place, id, &keys, input).await?;
     R::changed(&place, before, &model).await?;
-    let version = R::stamp(&model).version;
-    Ok(Reply::ok(&R::whole(&place, model).await?)?.versioned(version))
+    Ok(model)
 }
 
 /// Writes a valid input over a row that the transaction has locked, and that is now `present`.
@@ -248,8 +263,9 @@ pub async fn delete<R: Resource>(
     request: &HttpRequest,
     c: Option<&str>,
     x: &str,
-) -> Result<Reply> {
-    remove::<R>(app, caller, &Expected::by(request), c, x).await
+) -> Result<Answer<()>> {
+    remove::<R>(app, caller, &Expected::by(request), c, x).await?;
+    Ok(Answer::no_content())
 }
 
 /// Like [`delete`], without a request.
@@ -262,25 +278,21 @@ pub async fn remove<R: Resource>(
     expected: &Expected,
     c: Option<&str>,
     x: &str,
-) -> Result<Reply> {
-    let stopped = std::sync::Mutex::new(Vec::new());
-    let reply = http::write(app, caller, None, async |tx| {
+) -> Result<()> {
+    let stopped = tenancy::write(&app.pool, caller.actor(), async |tx| {
         let current = hold_key::<R>(tx, caller, c.map(Ref::parse).as_ref(), &Ref::parse(x)).await?;
         let stamp = R::stamp(&current);
         expected.check(stamp.version)?;
         R::may_delete(tx, &current).await?;
-        let turns = R::delete(tx, stamp.id).await?;
-        *stopped.lock().unwrap_or_else(PoisonError::into_inner) = turns;
-        Ok(Reply::no_content())
+        R::delete(tx, stamp.id).await
     })
     .await
     .map_err(Error::of_delete)?;
     // Other servers learn of it from the database.
-    let stopped = stopped.into_inner().unwrap_or_else(PoisonError::into_inner);
     for turn in stopped {
         app.cancel(turn);
     }
-    Ok(reply)
+    Ok(())
 }
 
 /// Adds the folded forms of the columns that are searched. Whoever writes such a column writes its folded form with it.

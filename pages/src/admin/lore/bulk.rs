@@ -6,7 +6,8 @@ use std::time::Instant;
 use actix_web::{HttpResponse, http::StatusCode, web};
 use askama::Template;
 use entity::lore::{Activation, Scope as LoreScope};
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
@@ -30,7 +31,7 @@ use base::error::{Code, Error, FieldError, Result};
 use db::tenancy::{Origin, TenantTx};
 use edge::{
     caller::Scope,
-    http::{self, Reply},
+    http::{self, Answer},
 };
 use world::{
     edits::{self, Step},
@@ -277,9 +278,18 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
+/// What the key of a form keeps of an edit that has run.
+#[derive(Serialize, Deserialize)]
+struct Ran {
+    /// None if nothing changed.
+    step: Option<Uuid>,
+    changed: usize,
+    deleted: usize,
+}
+
 /// The outcome of an edit: the step and a message, or a preview.
 enum Edited {
-    Done(String, String),
+    Done(Uuid, String),
     /// `is_other`: the edit should have run, but it is not the one that was previewed.
     Seen {
         report: BulkReport,
@@ -297,23 +307,21 @@ async fn edited(at: &InCampaign, input: &BulkInput) -> Result<Edited> {
         let key = once(at, &form_id(at), &sent);
         let run = http::write(&at.app, &at.caller, key.as_ref(), async |tx| {
             let report = bulk::run(tx, &at.caller, campaign, input).await?;
-            Reply::ok(&json!({ "step": report.step_id, "changed": report.changed, "deleted": report.deleted }))
+            let BulkReport { step_id: step, changed, deleted, .. } = report;
+            Ok(Answer::ok(Ran { step, changed, deleted }))
         });
-        let done: Value = match run.await {
-            Ok(reply) => serde_json::from_slice(&reply.body).map_err(Error::internal)?,
-            Err(error) if error.code == Code::PreconditionFailed => {
-                is_other = true;
-                Value::Null
-            }
+        match run.await {
+            Ok(done) => match done.value()? {
+                Ran { step: Some(step), changed, deleted: 0 } => {
+                    return Ok(Edited::Done(step, format!("Entries changed: {changed}.")));
+                }
+                Ran { step: Some(step), deleted, .. } => {
+                    return Ok(Edited::Done(step, format!("Entries deleted: {deleted}.")));
+                }
+                Ran { step: None, .. } => {}
+            },
+            Err(error) if error.code == Code::PreconditionFailed => is_other = true,
             Err(error) => return Err(error),
-        };
-        if let Some(step) = done.get("step").and_then(Value::as_str) {
-            let number = |name: &str| done.get(name).and_then(Value::as_u64).unwrap_or_default();
-            let message = match number("deleted") {
-                0 => format!("Entries changed: {}.", number("changed")),
-                deleted => format!("Entries deleted: {deleted}."),
-            };
-            return Ok(Edited::Done(step.to_owned(), message));
         }
     }
     let look = BulkInput { dry_run: true, previewed: None, ..input.clone() };

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
-use serde::Deserialize;
-use serde_json::Value;
+use entity::lore;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -27,11 +26,11 @@ use base::{
     error::{Code, Error, Result},
     tokens,
 };
-use db::tenancy::TenantTx;
+use db::tenancy::{self, TenantTx};
 use edge::{
     caller::Scope,
     http::{
-        self, Body, Reply,
+        self, Answer,
         read::typed,
         resource::{self, Place, Resource},
     },
@@ -137,11 +136,12 @@ pub async fn create(at: InCampaign) -> Result<HttpResponse> {
         Err(errors) => return page_again(&errors),
     };
     let made = async {
-        let body = Body { value: typed(value)?, idempotency: once(&at, &form_id, &texts) };
-        resource::create::<LoreEntries>(&at.app, &at.caller, Some(&at.campaign_id()), &path, body).await
+        let once = once(&at, &form_id, &texts);
+        let sent = (&typed(value)?, once.as_ref());
+        resource::create::<LoreEntries>(&at.app, &at.caller, Some(&at.campaign_id()), &path, sent).await
     };
     match made.await {
-        Ok(reply) => Ok(at.redirect(reply.location.as_deref().unwrap_or(&path), "The entry was created.")),
+        Ok(made) => Ok(at.redirect(made.location().unwrap_or(&path), "The entry was created.")),
         Err(error) => page_again(&Errors::of(LoreEntries::GROUPS, error)?),
     }
 }
@@ -218,7 +218,6 @@ enum Outcome {
 }
 
 /// The values of an entry that the page shows around the form.
-#[derive(Deserialize)]
 struct Head {
     version: i64,
     title: String,
@@ -272,7 +271,12 @@ async fn page_with_errors(at: &InCampaign, row: &Current, saving: &Saving, error
 }
 
 /// The response to a form that a browser sent: a page.
-async fn answer_form(at: &InCampaign, row: &Current, saving: &Saving, outcome: Saved<Reply>) -> Result<HttpResponse> {
+async fn answer_form(
+    at: &InCampaign,
+    row: &Current,
+    saving: &Saving,
+    outcome: Saved<lore::Model>,
+) -> Result<HttpResponse> {
     match outcome {
         Saved::Done(_) => {
             let mut path = format!("{}/{}", at.url("lore"), row.id);
@@ -292,15 +296,14 @@ async fn answer_form(at: &InCampaign, row: &Current, saving: &Saving, outcome: S
 }
 
 /// The response to autosave: a fragment of the page.
-async fn answer_autosave(at: &InCampaign, row: &Current, outcome: Saved<Reply>) -> Result<HttpResponse> {
+async fn answer_autosave(at: &InCampaign, row: &Current, outcome: Saved<lore::Model>) -> Result<HttpResponse> {
     let path = format!("{}/{}", at.url("lore"), row.id);
     let (status, outcome) = match outcome {
-        Saved::Done(reply) => {
-            let head = match reply {
-                Some(reply) => serde_json::from_slice(&reply.body),
-                None => Head::deserialize(&row.view),
+        Saved::Done(saved) => {
+            let row = match saved {
+                Some(lore::Model { version, title, slug, .. }) => Head { version, title, slug },
+                None => Head { version: row.version, title: row.label.clone(), slug: row.text("slug").to_owned() },
             };
-            let row: Head = head.map_err(Error::internal)?;
             // Users are not asked about links while they type the title.
             let renamed = match at.form.text("autosave") {
                 "pressed" => Some(renamed(at, &row).await?),
@@ -391,10 +394,10 @@ pub async fn duplicate(at: InCampaign) -> Result<HttpResponse> {
         at.app.limits.check_rows(tx, &at.caller, LoreEntries::TABLE).await?;
         let place = Place { tx, campaign: at.campaign.id.0, caller: &at.caller };
         let copy = overview::copy(&place, at.path("x"), None).await?;
-        Reply::created(format!("{}/{}", at.url("lore"), copy.id), copy.version, &copy.id)
+        Ok(Answer::created(format!("{}/{}", at.url("lore"), copy.id), copy.version, copy.id))
     });
     let list = at.url("lore");
-    Ok(at.redirect(made.await?.location.as_deref().unwrap_or(&list), "This is the copy."))
+    Ok(at.redirect(made.await?.location().unwrap_or(&list), "This is the copy."))
 }
 
 /// POST that changes links to a former title into links to the present one.
@@ -403,14 +406,13 @@ pub async fn duplicate(at: InCampaign) -> Result<HttpResponse> {
 /// `not_found`.
 pub async fn mend(at: InCampaign) -> Result<HttpResponse> {
     let input = MendInput { from: at.form.text("from").to_owned(), dry_run: false };
-    let mended = http::write(&at.app, &at.caller, None, async |tx| {
-        Reply::ok(&links::mend_in(tx, &at.caller, at.campaign.id.0, at.path("x"), &input).await?)
+    let mended = tenancy::write(&at.app.pool, at.caller.actor(), async |tx| {
+        links::mend_in(tx, &at.caller, at.campaign.id.0, at.path("x"), &input).await
     });
-    let report: Value = serde_json::from_slice(&mended.await?.body).map_err(Error::internal)?;
-    let path = match report.get("step_id").and_then(Value::as_str) {
+    let report = mended.await?;
+    let path = match report.step_id {
         Some(step) => format!("{}/bulk/{step}", at.url("lore")),
         None => format!("{}/{}", at.url("lore"), at.path("x")),
     };
-    let changed = report.get("changed").and_then(Value::as_u64).unwrap_or_default();
-    Ok(at.redirect(&path, &format!("Entries with updated links: {changed}.")))
+    Ok(at.redirect(&path, &format!("Entries with updated links: {}.", report.changed)))
 }

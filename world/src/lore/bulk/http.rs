@@ -1,6 +1,6 @@
 //! `/campaigns/{c}/lore/bulk`.
 
-use actix_web::web;
+use actix_web::{Responder, web};
 use db::tenancy;
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        self, Body, NoBody, Reply,
+        self, Answer, Body, NoBody, Written,
         resource::{Ref, campaign_id},
     },
     state::Edge,
@@ -44,13 +44,13 @@ pub async fn bulk(
     caller: Caller,
     path: web::Path<String>,
     body: Body<BulkInput>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     if body.value.dry_run {
-        return Reply::ok(&edit(&app, &caller, &path, &body.value).await?);
+        return Ok(Written::Now(Answer::ok(edit(&app, &caller, &path, &body.value).await?)));
     }
     http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
-        Reply::ok(&run(tx, &caller, campaign, &body.value).await?)
+        Ok(Answer::ok(run(tx, &caller, campaign, &body.value).await?))
     })
     .await
 }
@@ -67,6 +67,6 @@ pub async fn undo(
     caller: Caller,
     path: web::Path<(String, Uuid)>,
     body: Body<NoBody>,
-) -> Result<Reply> {
+) -> Result<impl Responder> {
     edits::undo(&app, &caller, &path.0, path.1, STEP, body.idempotency.as_ref()).await
 }

@@ -1,0 +1,200 @@
+//! The unit of work: a transaction and its answer, which an idempotency key keeps. A kept answer is read again only here.
+
+use actix_web::{HttpRequest, HttpResponse, Responder, body::BoxBody};
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{Answer, Reply, idempotency::IdempotencyKey};
+use crate::{caller::Caller, state::Edge};
+use base::error::{Error, Result};
+use db::{
+    retry::{BRIEF, Tries},
+    tenancy::TenantTx,
+};
+
+/// The answer of a unit of work.
+#[derive(Clone, Debug)]
+pub enum Written<T> {
+    /// The work was done.
+    Now(Answer<T>),
+    /// The work was done, and its key keeps these bytes of the answer.
+    Kept(Answer<T>, Reply),
+    /// The key was used before: the work was done then, and this was the answer.
+    Before(Reply),
+}
+
+impl<T> Written<T> {
+    /// The answer with another value, if the work was done now. What the key keeps stays the same.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(T) -> T) -> Self {
+        match self {
+            Self::Now(answer) | Self::Kept(answer, _) => Self::Now(answer.map(change)),
+            before @ Self::Before(_) => before,
+        }
+    }
+
+    /// The value, if the work was done now.
+    pub fn fresh(self) -> Option<T> {
+        match self {
+            Self::Now(answer) | Self::Kept(answer, _) => Some(answer.value),
+            Self::Before(_) => None,
+        }
+    }
+}
+
+impl<T> Written<T> {
+    /// The path of what was created.
+    #[must_use]
+    pub fn location(&self) -> Option<&str> {
+        match self {
+            Self::Now(answer) | Self::Kept(answer, _) => answer.location(),
+            Self::Before(reply) => reply.location.as_deref(),
+        }
+    }
+}
+
+impl<T: DeserializeOwned> Written<T> {
+    /// The answer as a value, also if it was kept.
+    ///
+    /// # Errors
+    /// `internal` if a kept answer is not of this type.
+    pub fn answer(self) -> Result<Answer<T>> {
+        match self {
+            Self::Now(answer) | Self::Kept(answer, _) => Ok(answer),
+            Self::Before(Reply { body, replayed, .. }) => {
+                let value = serde_json::from_slice(&body).map_err(Error::internal)?;
+                Ok(Answer::ok(value).replayed(replayed))
+            }
+        }
+    }
+
+    /// The value, also if its answer was kept.
+    ///
+    /// # Errors
+    /// `internal` if a kept answer is not of this type.
+    pub fn value(self) -> Result<T> {
+        Ok(self.answer()?.value)
+    }
+}
+
+impl<T: Serialize> Written<T> {
+    /// The answer's bytes.
+    ///
+    /// # Errors
+    /// `internal` if the value cannot be written as JSON.
+    pub fn into_reply(self) -> Result<Reply> {
+        match self {
+            Self::Now(answer) => answer.to_reply(),
+            Self::Kept(_, reply) | Self::Before(reply) => Ok(reply),
+        }
+    }
+}
+
+impl<T: Serialize> Responder for Written<T> {
+    type Body = BoxBody;
+    fn respond_to(self, _: &HttpRequest) -> HttpResponse {
+        self.into_reply().map_or_else(HttpResponse::from_error, Into::into)
+    }
+}
+
+/// Runs `work` in a transaction, once per idempotency key, and commits it together with its answer. Temporary failures
+/// are retried. If it is uncertain whether the transaction was committed, it is retried only with a key, because the
+/// key reveals what happened.
+///
+/// # Errors
+/// Those of `work`. Nothing is written then.
+pub async fn write<T: Serialize>(
+    app: &Edge,
+    caller: &Caller,
+    key: Option<&IdempotencyKey>,
+    work: impl AsyncFn(&TenantTx) -> Result<Answer<T>>,
+) -> Result<Written<T>> {
+    write_in(async || TenantTx::write(&app.pool, &caller.actor()).await, key, work).await
+}
+
+/// Like [`write()`], in a transaction that `open` opens.
+///
+/// # Errors
+/// Those of `open` and `work`. Nothing is written then.
+pub async fn write_in<T: Serialize>(
+    open: impl AsyncFn() -> Result<TenantTx>,
+    key: Option<&IdempotencyKey>,
+    work: impl AsyncFn(&TenantTx) -> Result<Answer<T>>,
+) -> Result<Written<T>> {
+    let mut tries = Tries::with(BRIEF);
+    let mut was_in_doubt = false;
+    loop {
+        match write_once(&open, key, &work).await {
+            Err(error) if error.in_doubt() && key.is_some() => {
+                was_in_doubt = true;
+                let error = error.settled();
+                if !tries.wait_to_retry(&error).await {
+                    return Err(error);
+                }
+            }
+            Err(error) if tries.wait_to_retry(&error).await => {}
+            // The kept answer that the key found was given by an earlier attempt of this same request.
+            Ok(Written::Before(reply)) if was_in_doubt => {
+                return Ok(Written::Before(Reply { replayed: false, ..reply }));
+            }
+            result => return result,
+        }
+    }
+}
+
+async fn write_once<T: Serialize>(
+    open: &impl AsyncFn() -> Result<TenantTx>,
+    key: Option<&IdempotencyKey>,
+    work: &impl AsyncFn(&TenantTx) -> Result<Answer<T>>,
+) -> Result<Written<T>> {
+    let tx = open().await?;
+    let Some(key) = key else {
+        let answer = work(&tx).await?;
+        tx.commit().await?;
+        return Ok(Written::Now(answer));
+    };
+    if let Some(kept) = key.claim(&tx).await? {
+        return Ok(Written::Before(kept));
+    }
+    let answer = work(&tx).await?;
+    let reply = key.store(&tx, &answer).await?;
+    tx.commit().await?;
+    Ok(Written::Kept(answer, reply))
+}
+
+/// The kept answer of a key, if there is one. It is returned even when a limit would reject the request: a client
+/// that lost the answer and asks again does not ask for anything new.
+///
+/// # Errors
+/// `idempotency_in_flight`, `idempotency_key_reused`.
+pub async fn answered(app: &Edge, caller: &Caller, key: Option<&IdempotencyKey>) -> Result<Option<Reply>> {
+    match key {
+        Some(key) => key.replay(&TenantTx::read(&app.pool, caller.tenant_id()).await?).await,
+        None => Ok(None),
+    }
+}
+
+/// Answers with the result of `work`, which changes nothing, once per idempotency key. It may take long: no transaction
+/// is open meanwhile.
+///
+/// # Errors
+/// Those of `work`, which are not kept. `idempotency_in_flight`, `idempotency_key_reused`.
+pub async fn computed<T: Serialize>(
+    app: &Edge,
+    caller: &Caller,
+    key: Option<&IdempotencyKey>,
+    work: impl AsyncFnOnce() -> Result<Answer<T>>,
+) -> Result<Written<T>> {
+    if let Some(kept) = answered(app, caller, key).await? {
+        return Ok(Written::Before(kept));
+    }
+    let answer = work().await?;
+    match key {
+        // If two requests run at the same time, both get the answer that was kept first.
+        Some(_) => Ok(match write(app, caller, key, async |_| Ok(answer.by_ref())).await? {
+            Written::Now(_) => Written::Now(answer),
+            Written::Kept(_, reply) => Written::Kept(answer, reply),
+            Written::Before(reply) => Written::Before(reply),
+        }),
+        None => Ok(Written::Now(answer)),
+    }
+}
