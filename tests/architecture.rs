@@ -8,6 +8,7 @@ mod circles;
 mod counts;
 mod paths;
 mod ratchet;
+mod shown;
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 

@@ -1,11 +1,11 @@
 //! A fight as pages show it, from the encounter that the API shows to the same reader, with what the reader can do in it as buttons.
 
 use rules::encounter::{ActionKind, Choice};
-use serde_json::Value;
 
 use base::error::Result;
 use edge::http::body::from_text;
 use world::encounters::{
+    answers::{ActionTold, CombatantShown},
     input::ActionInput,
     open::{FightActor, OpenFight},
 };
@@ -15,7 +15,7 @@ use crate::emblem::Emblem;
 /// A fight.
 pub struct Fight {
     pub name: String,
-    pub round: i64,
+    pub round: u32,
     /// By initiative.
     pub fighters: Vec<Fighter>,
     /// Whose turn it is, and what is left of it.
@@ -32,10 +32,10 @@ pub struct Fight {
 pub struct Fighter {
     pub name: String,
     pub emblem: Emblem,
-    pub initiative: Option<i64>,
+    pub initiative: Option<i32>,
     pub status: String,
     /// Hit points and their maximum, where the reader may know them.
-    pub hp: Option<(i64, i64)>,
+    pub hp: Option<(i32, i32)>,
     pub conditions: Vec<String>,
     pub has_turn: bool,
     pub is_enemy: bool,
@@ -59,15 +59,13 @@ impl Fight {
     /// A fight as its reader sees it. `root` is the path of the campaign's encounters on the reader's pages.
     #[must_use]
     pub fn of(fight: &OpenFight, root: &str, is_player: bool) -> Self {
-        let view = &fight.view;
-        let current = &view["current_participant_id"];
+        let view = &fight.fight;
         let mut fighters: Vec<Fighter> =
-            view["participants"].as_array().into_iter().flatten().map(|p| Fighter::of(p, current)).collect();
+            view.participants().into_iter().map(|p| Fighter::of(p, view.current())).collect();
         fighters.sort_by_key(|fighter| std::cmp::Reverse(fighter.initiative));
-        let name = view["name"].as_str().filter(|name| !name.is_empty()).unwrap_or("A fight");
         let mut shown = Self {
-            name: name.to_owned(),
-            round: view["round"].as_i64().unwrap_or(0),
+            name: view.name().unwrap_or("A fight").to_owned(),
+            round: view.round(),
             turn: turn(&fighters, fight.actor.as_ref(), is_player),
             is_readers_turn: fight.actor.as_ref().is_some_and(|actor| actor.in_turn),
             fighters,
@@ -107,21 +105,18 @@ impl Fight {
 }
 
 impl Fighter {
-    fn of(p: &Value, current: &Value) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let name = text(&p["name"]);
-        let conditions = p["conditions"].as_array().into_iter().flatten();
+    fn of(p: CombatantShown<'_>, current: Option<&str>) -> Self {
         Self {
-            emblem: Emblem::of(&name),
-            name,
-            initiative: p["initiative"].as_f64().map(|n| n.round() as i64),
-            status: text(&p["status"]),
-            hp: p["hp"].as_i64().zip(p["max_hp"].as_i64()),
-            conditions: conditions.map(|c| text(if c.is_string() { c } else { &c["name"] })).collect(),
-            has_turn: !current.is_null() && &p["id"] == current,
-            is_enemy: p["is_enemy"] == Value::Bool(true),
+            emblem: Emblem::of(p.name),
+            name: p.name.to_owned(),
+            initiative: p.initiative,
+            status: p.status.to_owned(),
+            hp: p.whole.map(|p| (p.hp, p.max_hp)),
+            conditions: p.conditions.into_iter().map(str::to_owned).collect(),
+            has_turn: current == Some(p.id),
+            is_enemy: p.is_enemy,
             buttons: Vec::new(),
-            id: text(&p["id"]),
+            id: p.id.to_owned(),
         }
     }
 }
@@ -176,8 +171,7 @@ pub fn request(value: &str) -> Result<ActionInput> {
 
 /// Why an action changed nothing: what the rules said. None if it was done.
 #[must_use]
-pub fn why_nothing(told: &Value) -> Option<String> {
-    let outcome = told["outcomes"].as_array().and_then(|outcomes| outcomes.first())?;
-    let notes = outcome["notes"].as_str().unwrap_or_default();
-    (outcome["impossible"] == Value::Bool(true)).then(|| format!("This is not possible: {notes}."))
+pub fn why_nothing(told: &ActionTold) -> Option<String> {
+    let why = told.outcomes.first()?.why_impossible()?;
+    Some(format!("This is not possible: {why}."))
 }

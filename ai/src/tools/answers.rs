@@ -1,20 +1,21 @@
-//! The results of tools as types, which the OpenAPI document uses to describe results. The results themselves are built elsewhere;
-//! tests compare every one of them with the document.
+//! The results of tools as types, which the OpenAPI document uses to describe results. Most results are built elsewhere, without these
+//! types; tests compare every one of them with the document.
 //!
 //! To add a tool, add its result here, and name it as its `ToolSpec::Answer`. Results that other parts of the API return too, such
 //! as a roll, have their types there.
-#![expect(dead_code, reason = "they describe results that are built elsewhere")]
+#![expect(dead_code, reason = "most of them describe results that are built elsewhere")]
 
+use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use world::{
-    encounters::answers::{CommitTold, EncounterView, EndTold},
-    sessions::{
-        combat::Combatant,
-        world_state::{Dimensions, Light, Note, Token},
+    encounters::{
+        answers::{CommitTold, EncounterView, EndTold},
+        combat::{CombatantTold, FightTold},
     },
+    sessions::world_state::{Dimensions, Light, Note, Token},
 };
 
 /// A memory.
@@ -100,30 +101,9 @@ pub struct FightsTold {
     /// The place of the present turn in the initiative order.
     turn: Option<i64>,
     /// The participants, in initiative order.
-    combatants: Option<Vec<Combatant>>,
+    combatants: Option<Vec<CombatantTold>>,
     /// When the fight was last updated.
     last_updated: Option<String>,
-    /// Whether this may be outdated, because the frontend did not answer.
-    stale: Option<bool>,
-}
-
-/// One of several fights in progress.
-#[derive(ToSchema)]
-pub struct FightTold {
-    /// Always true.
-    in_combat: bool,
-    /// The fight's id.
-    combat_id: String,
-    /// The fight's name.
-    name: Option<String>,
-    /// The round, from 1.
-    round: i64,
-    /// The place of the present turn in the initiative order.
-    turn: i64,
-    /// The participants, in initiative order.
-    combatants: Vec<Combatant>,
-    /// When the fight was last updated.
-    last_updated: String,
     /// Whether this may be outdated, because the frontend did not answer.
     stale: Option<bool>,
 }
@@ -291,29 +271,29 @@ pub enum EncounterManaged {
 }
 
 /// The encounters in progress and, on request, those that have ended.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct EncounterList {
     /// The encounters, the newest first.
-    encounters: Vec<EncounterListed>,
+    pub(super) encounters: Vec<EncounterListed>,
 }
 
 /// A short description of an encounter.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct EncounterListed {
     /// The encounter's id.
-    encounter_id: Uuid,
+    pub(super) encounter_id: Uuid,
     /// The encounter's name.
     #[schema(required = true)]
-    name: Option<String>,
+    pub(super) name: Option<String>,
     /// `active` or `ended`.
-    status: String,
+    pub(super) status: String,
     /// The round, from 1.
-    round: i32,
+    pub(super) round: i32,
     /// How many participants there are.
-    participant_count: i32,
+    pub(super) participant_count: i32,
     /// How it ended.
     #[schema(required = true)]
-    outcome: Option<String>,
+    pub(super) outcome: Option<String>,
 }
 
 /// An owner's message.

@@ -9,14 +9,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    answers::EncounterManaged,
+    answers::{EncounterList, EncounterListed, EncounterManaged},
     arguments,
-    spec::{ActorKind, ToolCx, ToolSpec},
+    spec::{ActorKind, ToolCx, ToolSpec, as_json},
 };
-use base::{
-    error::{Error, Result},
-    stored::{self, Columns},
-};
+use base::error::{Error, Result};
 use edge::http::resource::Ref;
 use world::encounters::{
     answers::ActionTold,
@@ -147,22 +144,22 @@ impl ToolSpec for ManageEncounter {
                 if input.seed.is_some() && !is_master(cx) {
                     return Err(needs_gm("/seed"));
                 }
-                Ok(service::create(cx.tx().await?, cx.campaign, &input, cx.rows_max, at.eyes).await?.view)
+                as_json(&service::create(cx.tx().await?, cx.campaign, &input, cx.rows_max, at.eyes).await?.view)
             }
             Operation::Get => {
                 let Get { verbosity } = arguments::read(rest)?;
-                Ok(service::get(&at, id()?, verbosity).await?.0)
+                as_json(&service::get(&at, id()?, verbosity).await?)
             }
-            Operation::End => service::end(&at, id()?, &arguments::read::<EndInput>(rest)?).await,
+            Operation::End => as_json(&service::end(&at, id()?, &arguments::read::<EndInput>(rest)?).await?),
             Operation::Commit => {
                 // At most as many records as there can be participants.
                 cx.changes(rules::encounter::limits::PARTICIPANTS_MAX as u64).await?;
-                commit::commit(&at, id()?, &arguments::read::<CommitInput>(rest)?).await
+                as_json(&commit::commit(&at, id()?, &arguments::read::<CommitInput>(rest)?).await?)
             }
-            Operation::List => list(cx, arguments::read::<List>(rest)?.include_ended).await,
+            Operation::List => as_json(&list(cx, arguments::read::<List>(rest)?.include_ended).await?),
             Operation::AddParticipant => {
                 let Add { participant } = arguments::read(rest)?;
-                service::join(&at, id()?, (&participant, "/participant"), cx.dice).await
+                as_json(&service::join(&at, id()?, (&participant, "/participant"), cx.dice).await?)
             }
         }
     }
@@ -198,9 +195,9 @@ async fn at<'a>(cx: &'a ToolCx<'_>, campaign: &'a Ref) -> Result<Cx<'a>> {
     })
 }
 
-async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {
-    let rows = sqlx::query(
-        "SELECT id, nullif(name, '') AS name, status, round, participant_count, outcome FROM encounter \
+async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<EncounterList> {
+    let rows: Vec<(_, _, _, _, _, _)> = sqlx::query_as(
+        "SELECT id, nullif(name, ''), status, round, participant_count, outcome FROM encounter \
          WHERE tenant_id = $1 AND campaign_id = $2 AND NOT hidden AND (status = 'active' OR $3) ORDER BY id DESC LIMIT $4",
     )
     .bind(cx.work.tenant())
@@ -209,22 +206,15 @@ async fn list(cx: &ToolCx<'_>, include_ended: bool) -> Result<Value> {
     .bind(LIST_MAX)
     .fetch_all(&mut *cx.tx().await?.connection().await)
     .await?;
-    let told = stored::each(&rows, |row| {
-        Ok(json!({
-            "encounter_id": row.read::<uuid::Uuid>("id")?,
-            "name": row.read::<Option<&str>>("name")?,
-            "status": row.read::<&str>("status")?,
-            "round": row.read::<i32>("round")?,
-            "participant_count": row.read::<i32>("participant_count")?,
-            "outcome": row.read::<Option<&str>>("outcome")?,
-        }))
+    let encounters = rows.into_iter().map(|(encounter_id, name, status, round, participant_count, outcome)| {
+        EncounterListed { encounter_id, name, status, round, participant_count, outcome }
     });
-    Ok(json!({ "encounters": told }))
+    Ok(EncounterList { encounters: encounters.collect() })
 }
 
 /// An action and its encounter.
 #[derive(Debug, Deserialize)]
-pub(super) struct Act {
+pub(crate) struct Act {
     #[serde(default)]
     encounter_id: Option<String>,
     /// The action, parsed by a strict type of its own.
@@ -264,31 +254,39 @@ impl ToolSpec for EncounterAction {
     type Answer = ActionTold;
 
     async fn run(cx: &ToolCx<'_>, arguments: Act) -> Result<Value> {
-        let mut input: ActionInput = arguments::read(Value::Object(arguments.rest))?;
-        input.dice = cx.dice.map(<[u32]>::to_vec);
-        input.preview |= cx.preview;
-        if input.preview {
-            may_preview(cx)?;
-        }
-        if input.overridden && !is_master(cx) {
-            return Err(needs_gm("/override"));
-        }
-        let campaign = Ref::Id(cx.campaign);
-        // A player's AI acts for the player's character.
-        let player = if cx.kind == ActorKind::Character { Some(cx.entity) } else { cx.reader.player };
-        let id = match (arguments.encounter_id, player) {
-            (Some(id), _) => Some(id),
-            // Without an encounter, a character acts in the fight that it is in.
-            (None, Some(player)) => stand::fight_of(cx.tx().await?, player).await?.map(|id| id.to_string()),
-            (None, None) => None,
-        };
-        let id = id.ok_or_else(|| Error::invalid("/encounter_id", "required", "Give the id of the encounter."))?;
-        let own = player.map(|id| id.to_string());
-        let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
-        let mut at = at(cx, &campaign).await?;
-        if !is_master(cx) {
-            at.eyes = Eyes::Player(player);
-        }
-        service::act(&at, &id, &input, hand).await
+        as_json(&act(cx, arguments).await?)
     }
+}
+
+/// Does something in an encounter.
+///
+/// # Errors
+/// As for [`service::act`].
+pub(crate) async fn act(cx: &ToolCx<'_>, arguments: Act) -> Result<ActionTold> {
+    let mut input: ActionInput = arguments::read(Value::Object(arguments.rest))?;
+    input.dice = cx.dice.map(<[u32]>::to_vec);
+    input.preview |= cx.preview;
+    if input.preview {
+        may_preview(cx)?;
+    }
+    if input.overridden && !is_master(cx) {
+        return Err(needs_gm("/override"));
+    }
+    let campaign = Ref::Id(cx.campaign);
+    // A player's AI acts for the player's character.
+    let player = if cx.kind == ActorKind::Character { Some(cx.entity) } else { cx.reader.player };
+    let id = match (arguments.encounter_id, player) {
+        (Some(id), _) => Some(id),
+        // Without an encounter, a character acts in the fight that it is in.
+        (None, Some(player)) => stand::fight_of(cx.tx().await?, player).await?.map(|id| id.to_string()),
+        (None, None) => None,
+    };
+    let id = id.ok_or_else(|| Error::invalid("/encounter_id", "required", "Give the id of the encounter."))?;
+    let own = player.map(|id| id.to_string());
+    let hand = own.as_deref().map_or(Hand::Table, Hand::Own);
+    let mut at = at(cx, &campaign).await?;
+    if !is_master(cx) {
+        at.eyes = Eyes::Player(player);
+    }
+    service::act(&at, &id, &input, hand).await
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     answers::FightsTold,
-    spec::{ActorKind, Asking, ToolCx, ToolSpec},
+    spec::{ActorKind, Asking, ToolCx, ToolSpec, as_json},
 };
 use crate::frontends::question::{Asked, Heard, Question};
 use base::error::Result;
@@ -44,6 +44,6 @@ impl ToolSpec for GetEncounter {
         // If the frontend was connected and does not answer, its fight may have gone on unseen.
         let stale = matches!(cx.heard, Some(Heard::Failed(_) | Heard::Nobody { left: true }));
         let fights = if stale { fights.into_iter().map(combat::Fight::gone_stale).collect() } else { fights };
-        combat::answer(fights, arguments.encounter_id.as_deref())
+        as_json(&combat::InProgress::of(fights, arguments.encounter_id.as_deref())?)
     }
 }

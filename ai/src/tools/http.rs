@@ -31,7 +31,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Answer, Body, Written, answered,
+        Answer, Body, Reply, Written, answered,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
@@ -162,8 +162,8 @@ pub async fn call(
     body: Body<ToolInput>,
 ) -> Result<impl Responder> {
     if let Err(refused) = app.limits.check(&caller.tenant, Class::Tools).allowed("tool calls") {
-        let kept = answered(&app, &caller, body.idempotency.as_ref()).await?.ok_or(refused)?;
-        return Ok(Written::Before(kept));
+        let stored = answered(&app, &caller, body.idempotency.as_ref()).await?.ok_or(refused)?;
+        return Ok(Written::Before(stored));
     }
     let (c, name) = path.into_inner();
     let tool = super::find(&name).ok_or_else(|| Error::not_found("tool"))?;
@@ -181,7 +181,7 @@ pub async fn call(
             let given = super::called_as(&name, arguments.clone());
             let wish = Wish { tool, actor: actor.as_ref(), given, has_dice: own_dice };
             match ask_first(&app, &caller, (&c, *id), wish, body.idempotency.as_ref()).await? {
-                First::Replay(kept) => return Ok(*kept),
+                First::Replay(stored) => return Ok(Written::Before(stored)),
                 First::Heard(heard) => heard,
             }
         }
@@ -255,7 +255,7 @@ async fn answer(
 /// The result of asking the session's frontend, before the call has a transaction.
 enum First {
     /// The same call was made before.
-    Replay(Box<Written<ToolResult>>),
+    Replay(Reply),
     Heard(Option<Heard>),
 }
 
@@ -278,9 +278,9 @@ async fn ask_first(
     let (session, question) = {
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         if let Some(key) = key
-            && let Some(kept) = key.replay(&tx).await?
+            && let Some(stored) = key.replay(&tx).await?
         {
-            return Ok(First::Replay(Box::new(Written::Before(kept))));
+            return Ok(First::Replay(stored));
         }
         let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
         let session = playing::named(&tx, campaign, session).await?;

@@ -14,7 +14,7 @@ mod change_npc_behavior;
 mod change_npc_stats;
 mod earlier;
 mod effects;
-mod encounters;
+pub(crate) mod encounters;
 mod get_actor_details;
 mod get_current_scene;
 mod get_encounter;

@@ -2,7 +2,7 @@
 
 use entity::{kind::EntityKind, session::Role};
 use schemars::JsonSchema;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use utoipa::{
     ToSchema,
@@ -20,7 +20,7 @@ use crate::{
     corpora::Corpora,
     frontends::question::{Heard, Question},
 };
-use base::error::Result;
+use base::error::{Error, Result};
 use db::tenancy::TenantTx;
 use world::{
     dice::service::Wish,
@@ -165,6 +165,14 @@ pub trait ToolSpec {
 
     /// Runs the tool.
     fn run(cx: &ToolCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<Value>>;
+}
+
+/// A tool's answer as JSON.
+///
+/// # Errors
+/// `internal` if it cannot be written as JSON.
+pub(crate) fn as_json(of: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(of).map_err(Error::internal)
 }
 
 /// Schemas by name: a type's own, and those to which it refers.

@@ -130,9 +130,9 @@ async fn attempt(
 ) -> Result<Attempted> {
     let tx = TenantTx::write(&app.pool, &caller.actor().in_turn(turn, Origin::Revert)).await?;
     if let Some(key) = key
-        && let Some(kept) = key.claim(&tx).await?
+        && let Some(stored) = key.claim(&tx).await?
     {
-        return Ok(Attempted::Done(Written::Before(kept)));
+        return Ok(Attempted::Done(Written::Before(stored)));
     }
     let campaign = campaign_id(&tx, caller, &Ref::parse(c)).await?;
     let effects = effects_of(&tx, campaign, turn).await?;

@@ -86,16 +86,17 @@ pub async fn token(app: web::Data<Edge>, caller: Caller, body: Body<TokenRequest
     let claims = Claims::of_token(&caller.key_prefix, caller.tenant_id(), narrowed, ttl);
     let now = claims.iat;
     let Some(key) = &body.idempotency else { return Ok(Answer::ok(TokenView::of(&app, &claims, now)?)) };
-    // Only the claims are kept, not the token. Signing them again gives the same token.
-    let kept = write(&app, &caller, Some(key), async |_| Ok(Answer::ok(claims.clone()))).await?.answer()?;
-    if kept.value.sub != caller.key_prefix {
+    // Only the claims are stored, not the token. Signing them again gives the same token.
+    let stored = write(&app, &caller, Some(key), async |_| Ok(Answer::ok(claims.clone()))).await?;
+    let (is_replayed, stored) = (stored.is_replayed(), stored.value()?);
+    if stored.sub != caller.key_prefix {
         return Err(Error::new(Code::IdempotencyKeyReused, "This Idempotency-Key was used with another API key."));
     }
     // A token that has ended would be of no use.
-    if kept.is_replayed() && kept.value.exp <= now {
+    if is_replayed && stored.exp <= now {
         return Ok(Answer::ok(TokenView::of(&app, &claims, now)?));
     }
-    kept.try_map(|claims| TokenView::of(&app, &claims, now))
+    Ok(Answer::ok(TokenView::of(&app, &stored, now)?).replayed(is_replayed))
 }
 
 impl TokenView {

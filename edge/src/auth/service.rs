@@ -151,9 +151,9 @@ pub async fn create(
     let new = NewKey::generate();
     let made = tenancy::write(&app.pool, caller.actor(), async |tx| {
         if let Some(once) = once
-            && let Some(kept) = once.claim(tx).await?
+            && let Some(stored) = once.claim(tx).await?
         {
-            return Ok(Written::Before(kept));
+            return Ok(Written::Before(stored));
         }
         let row = store_key(&mut *tx.connection().await, tx.tenant(), &new, &name, &scopes, expires_at).await?;
         let view = KeyView::of(&row)?;

@@ -57,9 +57,9 @@ impl<T> Answer<T> {
         Self { location: Some(location), ..self }
     }
 
-    /// The answer to a request that is repeated.
+    /// Whether the request was answered before.
     #[must_use]
-    pub(super) fn replayed(self, is_replayed: bool) -> Self {
+    pub(crate) fn replayed(self, is_replayed: bool) -> Self {
         Self { is_replayed, ..self }
     }
 
@@ -76,25 +76,10 @@ impl<T> Answer<T> {
         Answer { value: change(value), status, location, tag, is_replayed }
     }
 
-    /// The same answer with a value that may fail.
-    ///
-    /// # Errors
-    /// Those of `change`.
-    pub fn try_map<U>(self, change: impl FnOnce(T) -> Result<U>) -> Result<Answer<U>> {
-        let Self { value, status, location, tag, is_replayed } = self;
-        Ok(Answer { value: change(value)?, status, location, tag, is_replayed })
-    }
-
     /// The path of what it is about.
     #[must_use]
     pub fn location(&self) -> Option<&str> {
         self.location.as_deref()
-    }
-
-    /// Whether it answers a request that was answered before.
-    #[must_use]
-    pub const fn is_replayed(&self) -> bool {
-        self.is_replayed
     }
 }
 

@@ -1,4 +1,4 @@
-//! An answer as a value. It can be stored under an idempotency key and sent again.
+//! The bytes of an answer, as they are sent and as they are stored under an idempotency key; pages and files.
 
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode, http::header};
 use serde::{Deserialize, Serialize};
@@ -28,40 +28,12 @@ impl Reply {
         Ok(Self { status: 200, body: serde_json::to_vec(body).map_err(Error::internal)?, ..Self::default() })
     }
 
-    /// 201 with a body, its location and its version.
-    ///
-    /// # Errors
-    /// `internal` if the body cannot be written as JSON.
-    pub fn created(location: String, version: i64, body: &impl Serialize) -> Result<Self> {
-        Ok(Self { status: 201, location: Some(location), ..Self::ok(body)?.versioned(version) })
-    }
-
     /// 202 with a body.
     ///
     /// # Errors
     /// `internal` if the body cannot be written as JSON.
     pub fn accepted(body: &impl Serialize) -> Result<Self> {
         Ok(Self { status: 202, ..Self::ok(body)? })
-    }
-
-    /// 204.
-    #[must_use]
-    pub fn no_content() -> Self {
-        Self { status: 204, ..Self::default() }
-    }
-
-    /// Adds the ETag of a version.
-    #[must_use]
-    pub fn versioned(mut self, version: i64) -> Self {
-        self.etag = Some(etag::of(version));
-        self
-    }
-
-    /// Adds the ETag of the body, for an answer that has no version.
-    #[must_use]
-    pub fn tagged(mut self) -> Self {
-        self.etag = Some(etag::of_content(&self.body));
-        self
     }
 
     /// The answer to a read: 304 without a body if the client already has this version.

@@ -23,7 +23,7 @@ use sea_orm::{
     ConnectionTrait, EntityTrait, FromQueryResult, QueryFilter, QuerySelect, QueryTrait, Select,
     sea_query::{Alias, Expr, ExprTrait, LockType},
 };
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde::{Serialize, Serializer, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 use utoipa::ToSchema;
@@ -125,7 +125,7 @@ pub trait Resource: Sized + 'static {
 
     type Entity: EntityTrait<Model = Self::Model>;
     type Model: FromQueryResult + Send + Sync;
-    type View: Serialize + DeserializeOwned + From<Self::Model>;
+    type View: Serialize + From<Self::Model>;
     type Input: Serialize + DeserializeOwned + ToSchema + garde::Validate<Context = ()>;
     type Filter: DeserializeOwned;
 
@@ -308,7 +308,7 @@ async fn locked<R: Resource>(
 #[derive(Clone, Debug)]
 pub struct Shown<V> {
     pub row: V,
-    /// The members that are left out.
+    /// Members that the caller does not see.
     hidden: &'static [&'static str],
 }
 
@@ -322,12 +322,6 @@ impl<V: Serialize> Serialize for Shown<V> {
             self.hidden.iter().for_each(|name| drop(members.remove(*name)));
         }
         value.serialize(serializer)
-    }
-}
-
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Shown<V> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        Ok(Self { row: V::deserialize(deserializer)?, hidden: &[] })
     }
 }
 

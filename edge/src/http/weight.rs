@@ -29,9 +29,9 @@ pub async fn weighed<T>(
     work: impl Future<Output = Result<Written<T>>>,
 ) -> Result<Written<T>> {
     if parts > 1
-        && let Some(kept) = answered(app, caller, key).await?
+        && let Some(stored) = answered(app, caller, key).await?
     {
-        return Ok(Written::Before(kept));
+        return Ok(Written::Before(stored));
     }
     let _large: Option<OwnedSemaphorePermit> = match parts > SMALL_PARTS_MAX {
         true => Some(app.admission.large(caller.tenant_id()).await?),

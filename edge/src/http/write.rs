@@ -1,4 +1,4 @@
-//! The unit of work: a transaction and its answer, which an idempotency key keeps. A kept answer is read again only here.
+//! The unit of work: a transaction and its answer, which is stored under an idempotency key. A stored answer is read again only here.
 
 use actix_web::{HttpRequest, HttpResponse, Responder, body::BoxBody};
 use serde::{Serialize, de::DeserializeOwned};
@@ -16,18 +16,18 @@ use db::{
 pub enum Written<T> {
     /// The work was done.
     Now(Answer<T>),
-    /// The work was done, and its key keeps these bytes of the answer.
-    Kept(Answer<T>, Reply),
+    /// The work was done, and its key stores these bytes of the answer.
+    Stored(Answer<T>, Reply),
     /// The key was used before: the work was done then, and this was the answer.
     Before(Reply),
 }
 
 impl<T> Written<T> {
-    /// The answer with another value, if the work was done now. What the key keeps stays the same.
+    /// The answer with another value, if the work was done now. What the key stores stays the same.
     #[must_use]
     pub fn map(self, change: impl FnOnce(T) -> T) -> Self {
         match self {
-            Self::Now(answer) | Self::Kept(answer, _) => Self::Now(answer.map(change)),
+            Self::Now(answer) | Self::Stored(answer, _) => Self::Now(answer.map(change)),
             before @ Self::Before(_) => before,
         }
     }
@@ -35,44 +35,46 @@ impl<T> Written<T> {
     /// The value, if the work was done now.
     pub fn fresh(self) -> Option<T> {
         match self {
-            Self::Now(answer) | Self::Kept(answer, _) => Some(answer.value),
+            Self::Now(answer) | Self::Stored(answer, _) => Some(answer.value),
             Self::Before(_) => None,
         }
     }
-}
 
-impl<T> Written<T> {
+    /// What the caller needs of the value, also of a stored one. Its members have the same names in both. It should need little: an older
+    /// binary may have stored the answer.
+    ///
+    /// # Errors
+    /// `internal` if a stored answer lacks it.
+    pub fn part<U: DeserializeOwned>(self, of: impl FnOnce(T) -> U) -> Result<U> {
+        match self {
+            Self::Now(answer) | Self::Stored(answer, _) => Ok(of(answer.value)),
+            Self::Before(Reply { body, .. }) => serde_json::from_slice(&body).map_err(Error::internal),
+        }
+    }
+
     /// The path of what was created.
     #[must_use]
     pub fn location(&self) -> Option<&str> {
         match self {
-            Self::Now(answer) | Self::Kept(answer, _) => answer.location(),
+            Self::Now(answer) | Self::Stored(answer, _) => answer.location(),
             Self::Before(reply) => reply.location.as_deref(),
         }
+    }
+
+    /// Whether it is the answer to an earlier request.
+    #[must_use]
+    pub fn is_replayed(&self) -> bool {
+        matches!(self, Self::Before(reply) if reply.replayed)
     }
 }
 
 impl<T: DeserializeOwned> Written<T> {
-    /// The answer as a value, also if it was kept.
+    /// The value, also a stored one.
     ///
     /// # Errors
-    /// `internal` if a kept answer is not of this type.
-    pub fn answer(self) -> Result<Answer<T>> {
-        match self {
-            Self::Now(answer) | Self::Kept(answer, _) => Ok(answer),
-            Self::Before(Reply { body, replayed, .. }) => {
-                let value = serde_json::from_slice(&body).map_err(Error::internal)?;
-                Ok(Answer::ok(value).replayed(replayed))
-            }
-        }
-    }
-
-    /// The value, also if its answer was kept.
-    ///
-    /// # Errors
-    /// `internal` if a kept answer is not of this type.
+    /// `internal` if a stored answer is not of this type.
     pub fn value(self) -> Result<T> {
-        Ok(self.answer()?.value)
+        self.part(|value| value)
     }
 }
 
@@ -84,7 +86,7 @@ impl<T: Serialize> Written<T> {
     pub fn into_reply(self) -> Result<Reply> {
         match self {
             Self::Now(answer) => answer.to_reply(),
-            Self::Kept(_, reply) | Self::Before(reply) => Ok(reply),
+            Self::Stored(_, reply) | Self::Before(reply) => Ok(reply),
         }
     }
 }
@@ -132,7 +134,7 @@ pub async fn write_in<T: Serialize>(
                 }
             }
             Err(error) if tries.wait_to_retry(&error).await => {}
-            // The kept answer that the key found was given by an earlier attempt of this same request.
+            // The stored answer that the key found was given by an earlier attempt of this same request.
             Ok(Written::Before(reply)) if was_in_doubt => {
                 return Ok(Written::Before(Reply { replayed: false, ..reply }));
             }
@@ -152,16 +154,16 @@ async fn write_once<T: Serialize>(
         tx.commit().await?;
         return Ok(Written::Now(answer));
     };
-    if let Some(kept) = key.claim(&tx).await? {
-        return Ok(Written::Before(kept));
+    if let Some(stored) = key.claim(&tx).await? {
+        return Ok(Written::Before(stored));
     }
     let answer = work(&tx).await?;
     let reply = key.store(&tx, &answer).await?;
     tx.commit().await?;
-    Ok(Written::Kept(answer, reply))
+    Ok(Written::Stored(answer, reply))
 }
 
-/// The kept answer of a key, if there is one. It is returned even when a limit would reject the request: a client
+/// The stored answer of a key, if there is one. It is returned even when a limit would reject the request: a client
 /// that lost the answer and asks again does not ask for anything new.
 ///
 /// # Errors
@@ -177,22 +179,22 @@ pub async fn answered(app: &Edge, caller: &Caller, key: Option<&IdempotencyKey>)
 /// is open meanwhile.
 ///
 /// # Errors
-/// Those of `work`, which are not kept. `idempotency_in_flight`, `idempotency_key_reused`.
+/// Those of `work`, which are not stored. `idempotency_in_flight`, `idempotency_key_reused`.
 pub async fn computed<T: Serialize>(
     app: &Edge,
     caller: &Caller,
     key: Option<&IdempotencyKey>,
     work: impl AsyncFnOnce() -> Result<Answer<T>>,
 ) -> Result<Written<T>> {
-    if let Some(kept) = answered(app, caller, key).await? {
-        return Ok(Written::Before(kept));
+    if let Some(stored) = answered(app, caller, key).await? {
+        return Ok(Written::Before(stored));
     }
     let answer = work().await?;
     match key {
-        // If two requests run at the same time, both get the answer that was kept first.
+        // If two requests run at the same time, both get the answer that was stored first.
         Some(_) => Ok(match write(app, caller, key, async |_| Ok(answer.by_ref())).await? {
             Written::Now(_) => Written::Now(answer),
-            Written::Kept(_, reply) => Written::Kept(answer, reply),
+            Written::Stored(_, reply) => Written::Stored(answer, reply),
             Written::Before(reply) => Written::Before(reply),
         }),
         None => Ok(Written::Now(answer)),

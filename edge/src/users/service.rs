@@ -179,9 +179,9 @@ pub async fn invite(
     let name = input.name.unwrap_or_else(|| email::name_of(&input.email).to_owned());
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         if let Some(once) = once
-            && let Some(kept) = once.claim(tx).await?
+            && let Some(stored) = once.claim(tx).await?
         {
-            return Ok(Written::Before(kept));
+            return Ok(Written::Before(stored));
         }
         if let Some(invited) = find(tx, &input.email).await?.filter(|user| user.status == UserStatus::Invited) {
             may_give(caller, invited.role)?;
@@ -215,9 +215,9 @@ pub struct ResetView {
 pub async fn reset(app: &Edge, caller: &Caller, x: &str, once: Option<&IdempotencyKey>) -> Result<Written<ResetView>> {
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         if let Some(once) = once
-            && let Some(kept) = once.claim(tx).await?
+            && let Some(stored) = once.claim(tx).await?
         {
-            return Ok(Written::Before(kept));
+            return Ok(Written::Before(stored));
         }
         let user = hold(tx, x).await?;
         must_have_come(&user)?;

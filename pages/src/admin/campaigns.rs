@@ -29,7 +29,7 @@ use edge::{
     },
 };
 use world::{
-    campaigns::{Campaigns, models},
+    campaigns::{Campaigns, fork::Named, models},
     sample,
 };
 
@@ -125,10 +125,8 @@ pub async fn sample(editor: Editor) -> Result<HttpResponse> {
         let campaign = sample::write(tx, &editor.caller, None).await?;
         Ok(Answer::ok(campaign))
     });
-    Ok(editor.redirect(
-        &path_of(&made.await?.value()?),
-        "The small world is ready. Ask somebody something in the prompt lab.",
-    ))
+    let made = made.await?.part(|campaign| Named { slug: campaign.slug })?;
+    Ok(editor.redirect(&path_of(&made.slug), "The small world is ready. Ask somebody something in the prompt lab."))
 }
 
 fn new_page(editor: &Editor, form_id: String, texts: &Texts, errors: &Errors) -> FormPage {
@@ -167,17 +165,18 @@ pub async fn create(editor: Editor) -> Result<HttpResponse> {
         models::check(&editor.app, &editor.caller, value.pointer("/settings/models")).await?;
         let once = once(&editor, &form_id, &texts);
         let sent = (&typed(value)?, once.as_ref());
-        resource::create::<Campaigns>(&editor.app, &editor.caller, None, "/admin/c", sent).await?.value()
+        let made = resource::create::<Campaigns>(&editor.app, &editor.caller, None, "/admin/c", sent).await?;
+        made.part(|shown| Named { slug: shown.row.slug })
     };
     match made.await {
-        Ok(made) => Ok(editor.redirect(&path_of(&made.row), "The campaign was created.")),
+        Ok(made) => Ok(editor.redirect(&path_of(&made.slug), "The campaign was created.")),
         Err(error) => show_again(&Errors::of(GROUPS, error)?),
     }
 }
 
 /// The path of a campaign: a request may have changed its slug.
-fn path_of(campaign: &campaign::Model) -> String {
-    format!("/admin/c/{}", campaign.slug)
+fn path_of(slug: &str) -> String {
+    format!("/admin/c/{slug}")
 }
 
 fn edit_page(at: &InCampaign, version: i64, form: FormView, is_conflict: bool) -> FormPage {
@@ -216,7 +215,7 @@ pub async fn save(at: InCampaign) -> Result<HttpResponse> {
         resource::change::<Campaigns>(&at.app, &at.caller, &expected, None, &id, patch).await
     };
     match saving.over((at.campaign.version, &row), Value::Null, write).await? {
-        Saved::Done(Some(saved)) => Ok(at.redirect(&path_of(&saved), "The campaign was saved.")),
+        Saved::Done(Some(saved)) => Ok(at.redirect(&path_of(&saved.slug), "The campaign was saved.")),
         Saved::Done(None) => Ok(at.redirect(&at.url(""), "The campaign was saved.")),
         Saved::Wrong(errors) => {
             let form = FormView::over(GROUPS, &row, &saving.texts, &errors, false);

@@ -2,10 +2,10 @@
 
 use actix_web::HttpResponse;
 use askama::Template;
-use serde_json::Value;
+use rules::encounter::Status;
 use uuid::Uuid;
 
-use super::{Frame, InCampaign, Tab, list::ListPage, words};
+use super::{Frame, InCampaign, Tab, list::ListPage};
 use crate::{
     fight::{self, Fight},
     render_blocks,
@@ -55,8 +55,8 @@ struct EncounterPage {
     token: String,
     back: String,
     name: String,
-    status: String,
-    round: i64,
+    status: &'static str,
+    round: u32,
     fighters: Vec<Fighter>,
 }
 render_blocks!(EncounterPage: as_main);
@@ -76,39 +76,29 @@ struct Fighter {
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let tx = at.read().await?;
     let fight = encounters::open::seen_by(&tx, at.campaign.id.0, at.path("x"), &at.caller).await?;
-    let view = &fight.view;
-    let current = &view["current_participant_id"];
-    let fighters = view["participants"].as_array().into_iter().flatten().map(|p| Fighter {
-        name: words::display_text(&p["name"]),
-        initiative: words::display_text(&p["initiative"]),
-        hp: match p.get("hp") {
-            Some(hp) => format!("{} of {}", words::display_text(hp), words::display_text(&p["max_hp"])),
-            None => String::new(),
-        },
-        armor_class: words::display_text(&p["armor_class"]),
-        status: words::display_text(&p["status"]),
-        conditions: p["conditions"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|c| c.as_str().or_else(|| c["name"].as_str()).unwrap_or_default())
-            .collect::<Vec<_>>()
-            .join(", "),
-        is_enemy: p["is_enemy"] == Value::Bool(true),
-        has_turn: !current.is_null() && &p["id"] == current,
+    let view = &fight.fight;
+    let number = |number: Option<i32>| number.map(|number| number.to_string()).unwrap_or_default();
+    let fighters = view.participants().into_iter().map(|p| Fighter {
+        name: p.name.to_owned(),
+        initiative: number(p.initiative),
+        hp: p.whole.map(|p| format!("{} of {}", p.hp, p.max_hp)).unwrap_or_default(),
+        armor_class: number(p.whole.and_then(|p| p.armor_class)),
+        status: p.status.to_owned(),
+        conditions: p.conditions.join(", "),
+        is_enemy: p.is_enemy,
+        has_turn: view.current() == Some(p.id),
     });
-    let name = words::display_text(&view["name"]);
-    let name = if name.is_empty() { "A fight".to_owned() } else { name };
+    let name = view.name().unwrap_or("A fight").to_owned();
     let frame = at.frame(&name, Tab::Encounters);
-    let is_open = view["status"] == "active";
+    let is_open = view.status() == Status::Active;
     at.show(&EncounterPage {
         token: frame.token(),
         frame,
         fights: is_open.then(|| Fight::of(&fight, &at.url("encounters"), false)).into_iter().collect(),
         back: at.url("encounters"),
         name,
-        status: words::display_text(&view["status"]),
-        round: view["round"].as_i64().unwrap_or(0),
+        status: if is_open { "active" } else { "ended" },
+        round: view.round(),
         fighters: fighters.collect(),
     })
 }
@@ -126,7 +116,7 @@ pub async fn act(at: InCampaign) -> Result<HttpResponse> {
     });
     let message = match work.await {
         Ok(told) => fight::why_nothing(&told)
-            .or_else(|| told["told"].as_str().map(str::to_owned))
+            .or(told.told)
             .filter(|message| !message.is_empty())
             .unwrap_or_else(|| "Done.".to_owned()),
         // The fight has gone on meanwhile: the page shows how it stands.

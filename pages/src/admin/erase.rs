@@ -21,7 +21,7 @@ use world::{
 fn begun_message(erasure: &Erasure, name: &str) -> String {
     match erasure.status {
         Progress::Done => format!("{name} was erased."),
-        _ => format!("{name} is being erased. This continues in the background."),
+        Progress::Running => format!("{name} is being erased. This continues in the background."),
     }
 }
 

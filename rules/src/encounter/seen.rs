@@ -201,8 +201,8 @@ pub struct SeenView {
     pub provoked: Vec<Provocation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<EndOutcome>,
-    /// None: they may name those who are not shown.
-    pub warnings: [String; 0],
+    /// Those that the reader caused. The fight's own may name those who are not shown.
+    pub warnings: Vec<String>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -282,7 +282,7 @@ impl<'a> Watcher<'a> {
             terrain: terrain.map(ground),
             provoked: provoked.into_iter().filter(|p| self.knows_id(&p.by) && self.knows_id(&p.target)).collect(),
             outcome,
-            warnings: [],
+            warnings: Vec::new(),
         }
     }
 
@@ -538,6 +538,27 @@ impl SeenDamage {
 }
 
 impl SeenOutcome {
+    /// The outcome of something that needed no roll, or of which players see nothing.
+    #[must_use]
+    pub fn nothing(success: bool) -> Self {
+        Self {
+            check_type: "NONE".to_owned(),
+            outcome: String::new(),
+            success,
+            advantage: Advantage::None,
+            impossible: false,
+            no_check: false,
+            automatic: None,
+            notes: None,
+            damage: None,
+            roll: None,
+            reasons: None,
+            attacks: Vec::new(),
+            participants: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
     /// The lines for a narrator, as [`Outcome::raw`] has them, from what players see. `told` is what else they read of it.
     #[must_use]
     pub fn lines(&self, told: Option<&str>) -> String {

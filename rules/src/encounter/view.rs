@@ -35,6 +35,17 @@ pub enum ConditionView {
     Detail(ConditionDetail),
 }
 
+impl ConditionView {
+    /// The condition's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Name(name) => name,
+            Self::Detail(detail) => &detail.name,
+        }
+    }
+}
+
 /// A participant. `Standard` has all fields except those that only `Detailed` has.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[expect(missing_docs, reason = "their names say it")]

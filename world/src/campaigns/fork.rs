@@ -86,6 +86,12 @@ pub async fn fork(
     .await
 }
 
+/// The part of a campaign that names it.
+#[derive(Deserialize)]
+pub struct Named {
+    pub slug: String,
+}
+
 /// Like [`fork`], without a request. Returns the fork's slug.
 ///
 /// # Errors
@@ -101,7 +107,7 @@ pub async fn make(
     let actor = Actor { origin: Origin::Fork, ..caller.actor() };
     let open = async || TenantTx::write_at_one_moment(&app.pool, &actor, SECONDS_MAX).await;
     let made = write_in(open, once, async |tx| copy(app, caller, c, input, tx).await).await?;
-    Ok(made.value()?.row.slug)
+    Ok(made.part(|shown| Named { slug: shown.row.slug })?.slug)
 }
 
 /// Copies the campaign within a transaction, in a constant number of statements.

@@ -3,7 +3,7 @@
 use rand::{SeedableRng, rngs::StdRng};
 use rules::dice::{Dice, FairDice, FairSeed, Given, OutOfDice, Random};
 use serde::Serialize;
-use serde_json::{Value, json};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::seeds::{self, Taking};
@@ -156,19 +156,35 @@ impl<'a> Rolled<'a> {
         if self.unused.len() > needless { all_used(self.unused) } else { Ok(()) }
     }
 
-    /// Adds it to an answer.
-    pub fn tell(&self, told: &mut Value) {
-        if let Some(origin) = self.origin {
-            told["source"] = json!(origin);
-        }
-        if let Some(fair) = self.fair {
-            told["seed_id"] = json!(fair.seed_id);
-            told["counter"] = json!(fair.counter);
-        }
-        if !self.unused.is_empty() {
-            told["dice_unused"] = json!(self.unused);
+    /// Where the dice came from, as part of an answer.
+    #[must_use]
+    pub fn told(&self) -> DiceOrigin {
+        DiceOrigin {
+            source: self.origin,
+            seed_id: self.fair.map(|fair| fair.seed_id),
+            counter: self.fair.map(|fair| fair.counter),
+            dice_unused: self.unused.to_vec(),
         }
     }
+}
+
+/// Where the dice came from. Absent if no dice were rolled.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+pub struct DiceOrigin {
+    /// `server` (the fair stream, or throwaway dice in a preview), `frontend`, `manual` (given dice) or `seeded`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub source: Option<&'static str>,
+    /// The id of the fair stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed_id: Option<Uuid>,
+    /// The position of the roll in that stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter: Option<i64>,
+    /// Given dice that were not needed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<u32>>)]
+    pub dice_unused: Vec<u32>,
 }
 
 /// Why something that may need dice failed. Each module converts its own errors into this.

@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 
 use rules::encounter::{Changes, MergeOptions, Status, merge};
-use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{input::CommitInput, service::Cx, store};
+use super::{
+    answers::{CommitError, CommitTold, Committed, SkipReason, Skipped},
+    input::CommitInput,
+    service::Cx,
+    store,
+};
 use crate::rules::{
     cast::{Cast, Who},
     values::Words,
@@ -29,7 +33,7 @@ struct Member {
 ///
 /// # Errors
 /// `encounter_not_ended`, `not_found`; nothing is written then.
-pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value> {
+pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<CommitTold> {
     let it = store::read(cx.tx, cx.place, id, true).await?;
     if it.now.status() != Status::Ended {
         return Err(Error::new(Code::EncounterNotEnded, "The encounter is still active. End it before you commit it."));
@@ -44,15 +48,15 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
         let member = members.get(&update.participant_id);
         let record = member.and_then(|m| cast.record(m.who));
         let reason = match (member, record) {
-            (None, _) => "ephemeral",
+            (None, _) => SkipReason::Ephemeral,
             (Some(m), ref record)
                 if !wanted.takes(m.who, &update.participant_id, record.as_ref().map(|r| r.now.slug.as_str())) =>
             {
-                "excluded"
+                SkipReason::Excluded
             }
-            (Some(m), _) if m.committed => "already_committed",
-            (Some(_), None) => "not_found",
-            (Some(_), Some(record)) if cx.obeys_locks && record.is_locked => "locked",
+            (Some(m), _) if m.committed => SkipReason::AlreadyCommitted,
+            (Some(_), None) => SkipReason::NotFound,
+            (Some(_), Some(record)) if cx.obeys_locks && record.is_locked => SkipReason::Locked,
             (Some(m), Some(record)) => {
                 let options = MergeOptions {
                     unchanged: record.version == m.version,
@@ -61,14 +65,14 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
                 };
                 let written_changes = merge(record.now, &update, options);
                 let seen = cx.eyes.changes(&it.now, &update.participant_id, written_changes);
-                committed.extend(seen.map(|changes| told(&update.participant_id, record.now, &changes, options)));
+                committed.extend(seen.map(|changes| told(&update.participant_id, record.now, changes, options)));
                 marked.push(m.who);
                 written.push(update.participant_id);
                 continue;
             }
         };
         if participant.is_some_and(|one| cx.eyes.knows(&it.now, one)) {
-            skipped.push(json!({ "participant_id": update.participant_id, "reason": reason }));
+            skipped.push(Skipped { participant_id: update.participant_id, reason });
         }
     }
     if !input.dry_run && !written.is_empty() {
@@ -77,19 +81,25 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Value>
         mark(cx, it.id, &written).await?;
         metrics::ENCOUNTERS.with_label_values(&["committed"]).inc();
     }
-    Ok(json!({ "committed": committed, "skipped": skipped, "errors": wanted.unknown(), "dry_run": input.dry_run }))
+    Ok(CommitTold { committed, skipped, errors: wanted.unknown(), dry_run: input.dry_run })
 }
 
 /// Describes what was written into a record.
-fn told(participant: &str, record: &rules::sheet::Creature, changes: &Changes, options: MergeOptions) -> Value {
-    let mut told = json!({ "participant_id": participant, "changes": changes });
-    let (id, name) = if record.is_npc { ("npc_id", "npc_name") } else { ("character_id", "character_name") };
-    told[id] = json!(record.id);
-    told[name] = json!(record.name);
-    if !options.unchanged {
-        told["merged"] = json!(true);
+fn told(participant: &str, record: &rules::sheet::Creature, changes: Changes, options: MergeOptions) -> Committed {
+    let (id, name) = (Some(record.id.clone()), Some(record.name.clone()));
+    let ((character_id, character_name), (npc_id, npc_name)) = match record.is_npc {
+        true => ((None, None), (id, name)),
+        false => ((id, name), (None, None)),
+    };
+    Committed {
+        participant_id: participant.to_owned(),
+        changes,
+        character_id,
+        character_name,
+        npc_id,
+        npc_name,
+        merged: (!options.unchanged).then_some(true),
     }
-    told
 }
 
 /// The records that the request names.
@@ -115,11 +125,10 @@ impl<'a> RequestedRecords<'a> {
     }
 
     /// Requested names that match no record.
-    fn unknown(&self) -> Vec<Value> {
+    fn unknown(&self) -> Vec<CommitError> {
         let unmet = self.names.into_iter().flatten().zip(&self.met).filter(|(_, met)| !**met);
-        unmet
-            .map(|(name, _)| json!({ "character_id": name.0, "error": "is not a participant with a record" }))
-            .collect()
+        let error = "is not a participant with a record";
+        unmet.map(|(name, _)| CommitError { character_id: name.0.clone(), error: error.to_owned() }).collect()
     }
 }
 

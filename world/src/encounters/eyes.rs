@@ -8,16 +8,14 @@ use std::collections::HashSet;
 use entity::session::Role;
 use rules::{
     encounter::{
-        Changes, Encounter, Participant, ParticipantUpdate, Provocation, Refusal, Status, Summary, Verbosity, Watcher,
+        Changes, Encounter, Participant, ParticipantUpdate, Refusal, SeenCombatant, Summary, Verbosity, Watcher,
     },
     resolve::Outcome,
 };
-use serde::Serialize;
-use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::playing::Reader;
-use base::error::{Error, Result};
+use super::answers::{FightShown, Standing};
+use crate::{playing::Reader, rules::answers::OutcomeShown};
 use edge::caller::Caller;
 
 /// Who reads a fight.
@@ -68,61 +66,61 @@ impl Eyes {
         self.look(it, || true, |watcher| watcher.is_friend(participant))
     }
 
-    /// The fight. A game master also gets the ids of hidden participants, if there are any.
-    ///
-    /// # Errors
-    /// `internal` if it cannot be written as JSON.
-    pub fn view(self, it: &Encounter, verbosity: Verbosity) -> Result<Value> {
-        let all = || {
-            let mut view = value(&it.view(verbosity))?;
-            let hidden = hidden(it);
-            if !hidden.is_empty() {
-                view["hidden"] = json!(hidden);
-            }
-            Ok(view)
-        };
-        self.look(it, all, |watcher| value(&watcher.view(verbosity)))
+    /// The fight.
+    #[must_use]
+    pub fn view(self, it: &Encounter, verbosity: Verbosity) -> FightShown {
+        let all = || FightShown::Whole(Box::new(it.view(verbosity)));
+        self.look(it, all, |watcher| FightShown::Seen(Box::new(watcher.view(verbosity))))
+    }
+
+    /// The ids of those whom only the game master knows of.
+    #[must_use]
+    pub fn hidden(self, it: &Encounter) -> Vec<String> {
+        match self {
+            Self::Master => it.participants().iter().filter(|p| p.hidden).map(|p| p.id.clone()).collect(),
+            Self::Player(_) => Vec::new(),
+        }
     }
 
     /// What came of something. `it` is the fight afterwards.
-    ///
-    /// # Errors
-    /// `internal` if it cannot be written as JSON.
-    pub fn outcomes(self, it: &Encounter, outcomes: &[Outcome]) -> Result<Vec<Value>> {
-        let all = || outcomes.iter().map(value).collect();
-        self.look(it, all, |watcher| {
-            outcomes.iter().filter_map(|one| watcher.outcome(one)).map(|one| value(&one)).collect()
-        })
+    #[must_use]
+    pub fn outcomes(self, it: &Encounter, outcomes: Vec<Outcome>) -> Vec<OutcomeShown> {
+        match self {
+            Self::Master => outcomes.into_iter().map(|one| OutcomeShown::Whole(Box::new(one))).collect(),
+            Self::Player(_) => self.look(it, Vec::new, |watcher| {
+                let seen = outcomes.iter().filter_map(|one| watcher.outcome(one));
+                seen.map(|one| OutcomeShown::Seen(Box::new(one))).collect()
+            }),
+        }
     }
 
     /// How a fight stands after an action, with every participant of which the reader sees a change.
-    ///
-    /// # Errors
-    /// `internal` if it cannot be written as JSON.
-    pub fn standing(self, before: &Encounter, it: &Encounter) -> Result<Value> {
+    #[must_use]
+    pub fn standing(self, before: &Encounter, it: &Encounter) -> Standing {
         // Nobody ever leaves, so the indexes match.
         let both = before.participants().iter().zip(it.participants());
         let moved: HashSet<&str> = both.filter(|(then, now)| then != now).map(|(_, now)| now.id.as_str()).collect();
         let all = || {
             let view = it.view(Verbosity::Detailed);
-            let all = view.participants.unwrap_or_default();
-            value(&Standing {
+            let all = view.participants.unwrap_or_default().into_iter();
+            let changed = all.filter(|one| moved.contains(one.id.as_str()));
+            Standing {
                 encounter_id: view.encounter_id,
                 status: view.status,
                 round: view.round,
                 turn: Some(view.turn),
                 current_participant_id: view.current_participant_id,
-                participants: all.into_iter().filter(|one| moved.contains(one.id.as_str())).collect(),
+                participants: changed.map(|one| SeenCombatant::Whole(Box::new(one))).collect(),
                 provoked: view.provoked,
-                hidden: hidden(it),
-            })
+                hidden: self.hidden(it),
+            }
         };
         let some = |now: Watcher<'_>| {
             let view = now.view(Verbosity::Detailed);
             let then =
                 self.look(before, Vec::new, |then| then.view(Verbosity::Detailed).participants.unwrap_or_default());
             let all = view.participants.unwrap_or_default();
-            value(&Standing {
+            Standing {
                 encounter_id: view.encounter_id,
                 status: view.status,
                 round: view.round,
@@ -131,7 +129,7 @@ impl Eyes {
                 participants: all.into_iter().filter(|one| moved.contains(one.id()) && !then.contains(one)).collect(),
                 provoked: view.provoked,
                 hidden: Vec::new(),
-            })
+            }
         };
         self.look(it, all, some)
     }
@@ -179,29 +177,4 @@ impl Eyes {
     pub fn summary(self, it: &Encounter) -> Summary {
         self.look(it, || it.summary(), |watcher| watcher.summary())
     }
-}
-
-/// How a fight stands.
-#[derive(Serialize)]
-struct Standing<'a, P> {
-    encounter_id: String,
-    status: Status,
-    round: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    turn: Option<usize>,
-    current_participant_id: Option<String>,
-    participants: Vec<P>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    provoked: Vec<Provocation>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    hidden: Vec<&'a str>,
-}
-
-/// The ids of those whom only the game master knows of.
-fn hidden(it: &Encounter) -> Vec<&str> {
-    it.participants().iter().filter(|p| p.hidden).map(|p| p.id.as_str()).collect()
-}
-
-fn value(of: &impl Serialize) -> Result<Value> {
-    serde_json::to_value(of).map_err(Error::internal)
 }

@@ -82,8 +82,8 @@ pub async fn get(
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let c = Ref::parse(&path.0);
     let cx = Cx::of(&tx, &c, &caller);
-    let (view, version) = service::get(&cx, &path.1, params.verbosity).await?;
-    Answer::versioned(version, view).unless_known(&request)
+    let view = service::get(&cx, &path.1, params.verbosity).await?;
+    Answer::versioned(view.version, view).unless_known(&request)
 }
 
 /// Changes the name, notes and extensions with a JSON merge patch.

@@ -1,10 +1,10 @@
 //! Open fights for a page: how they stand, and what the reader can do in them.
 
 use rules::encounter::{Choice, Encounter, Verbosity};
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
+    answers::FightShown,
     eyes::Eyes,
     service,
     stand::own_in,
@@ -23,7 +23,7 @@ use edge::{
 /// An open fight as its reader may see it, and what the reader can do in it now.
 pub struct OpenFight {
     pub id: Uuid,
-    pub view: Value,
+    pub fight: FightShown,
     /// The participant that the reader acts for; none for players who do not take part.
     pub actor: Option<FightActor>,
 }
@@ -62,9 +62,9 @@ impl FightActor {
 }
 
 impl OpenFight {
-    fn of(it: &Stored, caller: &Caller) -> Result<Self> {
-        let view = service::view(it, Verbosity::Standard, Eyes::of(caller))?;
-        Ok(Self { id: it.id, view, actor: FightActor::of(&it.now, caller) })
+    fn of(it: &Stored, caller: &Caller) -> Self {
+        let fight = service::fight_shown(it, Verbosity::Standard, Eyes::of(caller));
+        Self { id: it.id, fight, actor: FightActor::of(&it.now, caller) }
     }
 }
 
@@ -78,7 +78,7 @@ pub async fn seen_by(tx: &TenantTx, campaign: Uuid, id: &str, caller: &Caller) -
     if it.hidden {
         return Err(Error::not_found("encounter"));
     }
-    OpenFight::of(&it, caller)
+    Ok(OpenFight::of(&it, caller))
 }
 
 /// The newest open fights as the caller may see them, newest first. One statement.
@@ -92,5 +92,5 @@ pub async fn open_fights(tx: &TenantTx, campaign: Uuid, caller: &Caller, most: i
         .bind(most)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    Ok(stored::each(&rows, |row| OpenFight::of(&Stored::of(row)?, caller)))
+    Ok(stored::each(&rows, |row| Ok(OpenFight::of(&Stored::of(row)?, caller))))
 }

@@ -8,18 +8,18 @@ use rules::{
     resolve::Outcome,
 };
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
-use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
+    answers::{ActionTold, EncounterView, EndTold, FightShown},
     eyes::Eyes,
     input::{ActionInput, CreateInput, EndInput, ParticipantInput},
     stand::{own_in, whose_turn},
     store::{self, LogEntry, Member, Place, Stored},
 };
 use crate::{
-    dice::service::{self as dice, Failure, Wish, given_error},
+    dice::service::{self as dice, DiceOrigin, Failure, Wish, given_error},
     messages::service::NewMessage,
     rules::{
         service::{most_dice, spares},
@@ -79,7 +79,7 @@ impl<'a> Cx<'a> {
 pub struct Created {
     pub id: Uuid,
     pub version: i64,
-    pub view: Value,
+    pub view: EncounterView,
 }
 
 /// Begins an encounter: looks up records, rolls initiative and begins the first turn.
@@ -109,9 +109,8 @@ pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput, rows_max
     rolled.used_up(0)?;
     let version = store::insert(tx, campaign, id, &made.0, &members).await?;
     metrics::ENCOUNTERS.with_label_values(&["created"]).inc();
-    let mut view = eyes.view(&made.0, Verbosity::Standard)?;
-    stamp(&mut view, id, version);
-    rolled.tell(&mut view);
+    let (fight, hidden) = (eyes.view(&made.0, Verbosity::Standard), eyes.hidden(&made.0));
+    let view = EncounterView { fight, dice: rolled.told(), hidden, id, version };
     Ok(Created { id, version, view })
 }
 
@@ -201,7 +200,7 @@ pub async fn join(
     id: &str,
     (input, pointer): (&ParticipantInput, &str),
     given: Option<&[u32]>,
-) -> Result<Value> {
+) -> Result<EncounterView> {
     cx.has_room().await?;
     let mut it = store::read(cx.tx, cx.place, id, true).await?;
     let mut warnings = Vec::new();
@@ -223,11 +222,8 @@ pub async fn join(
     let action = json!({ "action": "join", "participant_id": new.id }).to_string();
     let entry = LogEntry { member: members.first(), ..LogEntry::of(action, "join", cx.turn) };
     store::append(cx.tx, &mut it, decision.events, &entry).await?;
-    let mut view = view(&it, Verbosity::Standard, cx.eyes)?;
-    if let Some(told) = view["warnings"].as_array_mut() {
-        told.extend(warnings.into_iter().map(Value::String));
-    }
-    rolled.tell(&mut view);
+    let mut view = EncounterView { dice: rolled.told(), ..view(&it, Verbosity::Standard, cx.eyes) };
+    view.fight.warn(warnings);
     Ok(view)
 }
 
@@ -235,31 +231,24 @@ pub async fn join(
 ///
 /// # Errors
 /// `not_found`.
-pub async fn get(cx: &Cx<'_>, id: &str, verbosity: Verbosity) -> Result<(Value, i64)> {
+pub async fn get(cx: &Cx<'_>, id: &str, verbosity: Verbosity) -> Result<EncounterView> {
     let it = store::read(cx.tx, cx.place, id, false).await?;
     if it.hidden {
         return Err(Error::not_found("encounter"));
     }
-    Ok((view(&it, verbosity, cx.eyes)?, it.version))
+    Ok(view(&it, verbosity, cx.eyes))
 }
 
-/// The view, with the name and notes as clients edited them.
-pub(super) fn view(it: &Stored, verbosity: Verbosity, eyes: Eyes) -> Result<Value> {
-    let mut view = eyes.view(&it.now, verbosity)?;
-    if !it.name.is_empty() {
-        view["name"] = json!(it.name);
-    }
-    if let Some(notes) = it.notes.as_ref().filter(|_| eyes == Eyes::Master) {
-        view["notes"] = json!(notes);
-    }
-    stamp(&mut view, it.id, it.version);
-    Ok(view)
+/// The fight, with its name and notes as clients edited them.
+pub(super) fn fight_shown(it: &Stored, verbosity: Verbosity, eyes: Eyes) -> FightShown {
+    let mut fight = eyes.view(&it.now, verbosity);
+    fight.edited(&it.name, it.notes.as_deref());
+    fight
 }
 
-/// Adds what every resource has.
-fn stamp(view: &mut Value, id: Uuid, version: i64) {
-    view["id"] = json!(id);
-    view["version"] = json!(version);
+fn view(it: &Stored, verbosity: Verbosity, eyes: Eyes) -> EncounterView {
+    let (fight, hidden) = (fight_shown(it, verbosity, eyes), eyes.hidden(&it.now));
+    EncounterView { fight, dice: DiceOrigin::default(), hidden, id: it.id, version: it.version }
 }
 
 /// On whose behalf an action is done.
@@ -289,7 +278,7 @@ const MASTERS: &[ActionKind] = &[
 /// # Errors
 /// `not_your_turn`, `no_action_left`, `not_dying`, `encounter_already_ended`, `validation_failed`, `invalid_dice`,
 /// `forbidden`, `not_found`. Nothing has changed then.
-pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> Result<Value> {
+pub async fn act(cx: &Cx<'_>, id: &str, input: &ActionInput, hand: Hand<'_>) -> Result<ActionTold> {
     cx.has_room().await?;
     let it = store::read(cx.tx, cx.place, id, true).await?;
     let mut action = Action::from(input);
@@ -318,7 +307,7 @@ pub async fn act_for(
     caller: &Caller,
     (campaign, id): (&Ref, &str),
     input: &ActionInput,
-) -> Result<Value> {
+) -> Result<ActionTold> {
     if input.dice.is_some() {
         caller.needs_game_master("Giving dice")?;
     }
@@ -352,7 +341,7 @@ pub struct How<'a> {
 ///
 /// # Errors
 /// As for [`act`].
-pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_>) -> Result<Value> {
+pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_>) -> Result<ActionTold> {
     let attacks = matches!(action.action, ActionKind::Attack | ActionKind::CastSpell);
     let wish = Wish { given: how.given, seed: None, preview: how.preview };
     let decide = |dice: &mut dyn rules::dice::Dice| {
@@ -373,31 +362,31 @@ pub async fn act_in(tx: &TenantTx, mut it: Stored, action: &Action, how: &How<'_
     rolled.used_up(needless)?;
     let Decision { events, outcomes } = decision;
     let before = it.now.clone();
-    let mut told = json!({ "action": action.action });
-    if how.eyes == Eyes::Master {
-        told["events"] = value(&events)?;
-    }
+    let shown_events = (how.eyes == Eyes::Master).then(|| events.clone());
+    let mut told = None;
     if how.preview {
         it.now.apply_all(&events);
-        told["preview"] = json!(true);
     } else if !events.is_empty() {
         let asked = serde_json::to_string(&action_for_log(action)?).map_err(Error::internal)?;
         let with = action.attack.spell_name.as_deref().or(action.attack.weapon.as_deref());
         let entry = LogEntry { with, outcomes: &outcomes, ..LogEntry::of(asked, action.action.name(), how.turn) };
         let messages = store::append(tx, &mut it, events, &entry).await?;
-        told["told"] = json!(for_all(&messages));
+        told = Some(for_all(&messages));
         if let Some(kind) = reported_as(action.action).filter(|_| it.deeds_count) {
             report_deed(tx, &it, &before, (action, kind), &for_all(&messages)).await?;
         }
     }
     metrics::ENCOUNTER_ACTIONS.with_label_values(&[action.action.name()]).inc();
-    told["outcomes"] = json!(how.eyes.outcomes(&it.now, &outcomes)?);
-    if let (Value::Object(told), Value::Object(standing)) = (&mut told, how.eyes.standing(&before, &it.now)?) {
-        told.extend(standing);
-    }
-    told["seq"] = json!(it.seq);
-    rolled.tell(&mut told);
-    Ok(told)
+    Ok(ActionTold {
+        action: action.action,
+        outcomes: how.eyes.outcomes(&it.now, outcomes),
+        events: shown_events,
+        preview: how.preview.then_some(true),
+        standing: how.eyes.standing(&before, &it.now),
+        told,
+        seq: it.seq,
+        dice: rolled.told(),
+    })
 }
 
 /// The type of action as which the server reports what a character does in a fight.
@@ -436,7 +425,7 @@ fn for_all(messages: &[NewMessage]) -> String {
 
 /// An action for the log, without empty fields.
 fn action_for_log(action: &Action) -> Result<Value> {
-    let mut said = value(action)?;
+    let mut said = serde_json::to_value(action).map_err(Error::internal)?;
     if let Some(members) = said.as_object_mut() {
         members.retain(|_, v| match v {
             Value::Null | Value::Bool(false) => false,
@@ -507,7 +496,7 @@ pub fn may_preview(eyes: Eyes) -> Result<()> {
 ///
 /// # Errors
 /// `encounter_already_ended`, `validation_failed`, `not_found`.
-pub async fn end(cx: &Cx<'_>, id: &str, input: &EndInput) -> Result<Value> {
+pub async fn end(cx: &Cx<'_>, id: &str, input: &EndInput) -> Result<EndTold> {
     cx.has_room().await?;
     let mut it = store::read(cx.tx, cx.place, id, true).await?;
     let decision = it.now.end(input.outcome, input.notes.as_deref()).map_err(refused)?;
@@ -516,13 +505,13 @@ pub async fn end(cx: &Cx<'_>, id: &str, input: &EndInput) -> Result<Value> {
     let entry = LogEntry { notes: input.notes.as_deref(), hide, ..LogEntry::of(action, "end", cx.turn) };
     store::append(cx.tx, &mut it, decision.events, &entry).await?;
     metrics::ENCOUNTERS.with_label_values(&["ended"]).inc();
-    Ok(json!({
-        "encounter_id": it.id,
-        "outcome": input.outcome,
-        "summary": input.generate_summary.then(|| cx.eyes.summary(&it.now)),
-        "commit_required": commit_required(&it.now.diff()),
-        "participant_updates": cx.eyes.updates(&it.now),
-    }))
+    Ok(EndTold {
+        encounter_id: it.id,
+        outcome: input.outcome,
+        summary: input.generate_summary.then(|| cx.eyes.summary(&it.now)),
+        commit_required: commit_required(&it.now.diff()),
+        participant_updates: cx.eyes.updates(&it.now),
+    })
 }
 
 fn dice_of(decision: &Decision) -> usize {
@@ -567,8 +556,4 @@ fn below(error: Error, pointer: &str) -> Error {
 
 fn invalid(pointer: String, message: impl Into<String>) -> Error {
     Error::validation(vec![FieldError { pointer, code: "invalid_value".into(), message: message.into() }])
-}
-
-fn value(of: &impl Serialize) -> Result<Value> {
-    serde_json::to_value(of).map_err(Error::internal)
 }

@@ -28,7 +28,7 @@ pub async fn get(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) 
 pub fn answer(erasure: Erasure) -> Answer<Option<Erasure>> {
     match erasure.status {
         Progress::Done => Answer::no_content().map(|()| None),
-        _ => {
+        Progress::Running => {
             let location = format!("/v1/erasures/{}", erasure.id);
             Answer::accepted(Some(erasure)).at(location)
         }

@@ -81,9 +81,9 @@ async fn import(
     service::import(&app.pool, caller, &ImportFile { format, bytes, is_dry_run }, async |import| {
         let tx = import.tx;
         if let Some(key) = key
-            && let Some(kept) = key.claim(tx).await?
+            && let Some(stored) = key.claim(tx).await?
         {
-            return Ok(Written::Before(kept));
+            return Ok(Written::Before(stored));
         }
         let answer = Answer::ok(import.write().await?);
         if let Some(key) = key.filter(|_| !is_dry_run) {

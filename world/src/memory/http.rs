@@ -16,7 +16,7 @@ use super::{
 };
 use crate::actors;
 use base::error::{Error, Problem, Result};
-use db::tenancy::TenantTx;
+use db::tenancy::{self, TenantTx};
 use edge::{
     caller::Caller,
     http::{
@@ -227,12 +227,12 @@ pub async fn patch(
     path: web::Path<(String, Uuid)>,
     body: Body<Value>,
 ) -> Result<impl Responder> {
-    edge::http::write(&app, &caller, None, async |tx| {
+    let changed = tenancy::write(&app.pool, caller.actor(), async |tx| {
         let current = locked(tx, &caller, &request, &path).await?;
-        let view = change(tx, &current, body.value.clone()).await?;
-        Ok(Answer::versioned(view.version, view))
-    })
-    .await
+        change(tx, &current, body.value.clone()).await
+    });
+    let view = changed.await?;
+    Ok(Answer::versioned(view.version, view))
 }
 
 /// Moves a memory to another NPC or owner, or to another subject.
@@ -270,12 +270,12 @@ pub async fn delete(
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
 ) -> Result<impl Responder> {
-    edge::http::write(&app, &caller, None, async |tx| {
+    tenancy::write(&app.pool, caller.actor(), async |tx| {
         let current = locked(tx, &caller, &request, &path).await?;
-        service::remove(tx, current.id).await?;
-        Ok(Answer::no_content())
+        service::remove(tx, current.id).await
     })
-    .await
+    .await?;
+    Ok(Answer::no_content())
 }
 
 /// Retracts a broadcast: deletes all memories of it.
@@ -284,10 +284,10 @@ pub async fn delete(
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Broadcast id")),
     responses((status = 204), (status = "default", body = Problem)))]
 pub async fn retract(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, Uuid)>) -> Result<impl Responder> {
-    edge::http::write(&app, &caller, None, async |tx| {
+    tenancy::write(&app.pool, caller.actor(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
-        service::retract(tx, campaign, path.1).await?;
-        Ok(Answer::no_content())
+        service::retract(tx, campaign, path.1).await
     })
-    .await
+    .await?;
+    Ok(Answer::no_content())
 }

@@ -57,7 +57,7 @@ impl Influence {
 }
 
 /// An owner as clients see it.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct OwnerView {
     pub id: Uuid,
     pub campaign_id: Uuid,

@@ -1,54 +1,107 @@
-//! Types that describe the answers of resolvers in the OpenAPI document. Other modules build the answers themselves, from
-//! the same parts. Tests check that every answer matches these types.
-#![expect(dead_code, reason = "they describe answers that are put together elsewhere")]
+//! The answers of resolvers.
 
-use rules::resolve::{Outcome, StateChange};
+use rules::{
+    encounter::SeenOutcome,
+    resolve::{Outcome, StateChange},
+};
+use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// Where the dice came from. Absent if no dice were rolled.
-#[derive(ToSchema)]
-pub struct DiceOrigin {
-    /// `server` (the fair stream, or throwaway dice in a preview), `frontend`, `manual` (given dice) or `seeded`.
-    source: Option<String>,
-    /// The id of the fair stream.
-    seed_id: Option<Uuid>,
-    /// The position of the roll in that stream.
-    counter: Option<i64>,
-    /// Given dice that were not needed.
-    dice_unused: Option<Vec<u32>>,
+use crate::dice::service::DiceOrigin;
+
+/// An outcome as its reader sees it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum OutcomeShown {
+    /// To a game master, or outside of fights.
+    Whole(Box<Outcome>),
+    /// To somebody who watches a fight.
+    Seen(Box<SeenOutcome>),
 }
 
-/// The result of a resolver or a rest.
-#[derive(ToSchema)]
+impl OutcomeShown {
+    /// The outcome of something that needed no roll, or of which the reader sees nothing.
+    #[must_use]
+    pub fn nothing(success: bool) -> Self {
+        Self::Seen(Box::new(SeenOutcome::nothing(success)))
+    }
+
+    /// Why nothing was tried; `None` if it was.
+    #[must_use]
+    pub fn why_impossible(&self) -> Option<&str> {
+        match self {
+            Self::Whole(outcome) => outcome.impossible.then_some(outcome.notes.as_str()),
+            Self::Seen(outcome) => outcome.impossible.then(|| outcome.notes.as_deref().unwrap_or_default()),
+        }
+    }
+
+    /// Takes out the changes.
+    #[must_use]
+    pub fn take_effects(&mut self) -> Vec<StateChange> {
+        match self {
+            Self::Whole(outcome) => std::mem::take(&mut outcome.effects),
+            Self::Seen(outcome) => std::mem::take(&mut outcome.effects),
+        }
+    }
+}
+
+/// The result of a resolver or a rest. Its effects stand either in the outcome or, with whether each was applied, beside it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ResolvedOutcome {
+    /// None if the reader sees nothing of it.
     #[serde(flatten)]
-    #[schema(inline)]
-    outcome: Outcome,
+    #[schema(inline, value_type = Outcome)]
+    pub outcome: Option<OutcomeShown>,
     /// The necessary changes, in order, and whether each was applied.
-    effects: Option<Vec<AppliedChange>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<AppliedChange>>)]
+    pub effects: Vec<AppliedChange>,
     /// Outcomes that followed from it, such as a saving throw to keep concentrating.
-    followed_by: Option<Vec<Outcome>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Option<Vec<Outcome>>)]
+    pub followed_by: Vec<OutcomeShown>,
     /// True if nothing was written.
-    preview: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview: Option<bool>,
     /// The encounter in which it happened, if any.
-    encounter_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encounter_id: Option<Uuid>,
     /// The round of that encounter.
-    round: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
     /// The current participant's place in the turn order of that encounter.
-    turn: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<usize>,
     /// The text that everybody can read in the campaign's log.
-    told: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub told: Option<String>,
     #[serde(flatten)]
     #[schema(inline)]
-    dice: DiceOrigin,
+    pub dice: DiceOrigin,
+}
+
+impl From<OutcomeShown> for ResolvedOutcome {
+    fn from(outcome: OutcomeShown) -> Self {
+        Self {
+            outcome: Some(outcome),
+            effects: Vec::new(),
+            followed_by: Vec::new(),
+            preview: None,
+            encounter_id: None,
+            round: None,
+            turn: None,
+            told: None,
+            dice: DiceOrigin::default(),
+        }
+    }
 }
 
 /// A change to a creature.
-#[derive(ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct AppliedChange {
     #[serde(flatten)]
-    change: StateChange,
+    pub change: StateChange,
     /// Whether it was applied.
-    applied: bool,
+    pub applied: bool,
 }

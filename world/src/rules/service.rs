@@ -6,10 +6,12 @@ use rules::{
     dice::{Dice, OutOfDice},
     resolve::{Outcome, RuleError, StateChange},
 };
-use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::cast::Cast;
+use super::{
+    answers::{AppliedChange, OutcomeShown, ResolvedOutcome},
+    cast::Cast,
+};
 use crate::dice::service::{self as dice, Failure, Rolled, Wish};
 use base::{
     error::{Code, Error, Result},
@@ -44,7 +46,7 @@ pub async fn resolve(
     how: &How<'_>,
     mut cast: Cast,
     run: impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
-) -> Result<Value> {
+) -> Result<ResolvedOutcome> {
     let wish = Wish { given: how.given, seed: None, preview: how.preview };
     let (outcome, dice) = dice::roll(how.tx, how.campaign, &wish, |dice| Ok(run(&cast, dice)??)).await?;
     if !dice.unused.is_empty() && !outcome.impossible {
@@ -56,16 +58,14 @@ pub async fn resolve(
         cast.change(outcome.effects.iter().zip(&applied).filter(|(_, applied)| **applied).map(|(change, _)| change));
         cast.write(how.tx, how.campaign, how.obeys_locks).await?;
     }
-    build_answer(how, &outcome, &applied, &dice)
+    Ok(answer(how, outcome, &applied, &dice))
 }
 
-/// Answers an outcome that needed no roll and changes nothing.
-///
-/// # Errors
-/// `internal` if it cannot be written as JSON.
-pub fn plain(how: &How<'_>, outcome: &Outcome) -> Result<Value> {
+/// Answers an outcome that needed no roll and has no effects.
+#[must_use]
+pub fn plain(how: &How<'_>, outcome: Outcome) -> ResolvedOutcome {
     let unused = how.given.unwrap_or_default();
-    build_answer(how, outcome, &[], &Rolled::nothing(unused))
+    answer(how, outcome, &[], &Rolled::nothing(unused))
 }
 
 impl From<RuleError> for Failure {
@@ -150,12 +150,9 @@ fn withheld(changes: &[StateChange]) -> Vec<bool> {
     withheld.collect()
 }
 
-/// The outcome as an answer: with the dice's origin and, for each effect, whether it was applied.
-fn build_answer(how: &How<'_>, outcome: &Outcome, applied: &[bool], dice: &Rolled<'_>) -> Result<Value> {
-    count(how, outcome);
-    let mut told = serde_json::to_value(outcome).map_err(Error::internal)?;
-    complete(how, &mut told, applied, dice);
-    Ok(told)
+fn answer(how: &How<'_>, outcome: Outcome, applied: &[bool], dice: &Rolled<'_>) -> ResolvedOutcome {
+    count(how, &outcome);
+    complete(how, OutcomeShown::Whole(Box::new(outcome)), applied, dice)
 }
 
 /// Counts an outcome in the metrics.
@@ -169,16 +166,15 @@ pub fn count(how: &How<'_>, outcome: &Outcome) {
     metrics::RULES_RESOLVED.with_label_values(&[how.tool, word]).inc();
 }
 
-/// Adds the dice's origin and, for each effect, whether it was applied. If effects were left out of `told`, all or none must have been
-/// applied.
-pub fn complete(how: &How<'_>, told: &mut Value, applied: &[bool], dice: &Rolled<'_>) {
-    if let Some(effects) = told.get_mut("effects").and_then(Value::as_array_mut) {
-        for (effect, applied) in effects.iter_mut().zip(applied) {
-            effect["applied"] = json!(applied);
-        }
+/// An outcome as an answer: with the dice's origin and, for each effect, whether it was applied. If the reader does not see all effects,
+/// all or none must have been applied.
+#[must_use]
+pub fn complete(how: &How<'_>, mut outcome: OutcomeShown, applied: &[bool], dice: &Rolled<'_>) -> ResolvedOutcome {
+    let effects = outcome.take_effects().into_iter().zip(applied);
+    ResolvedOutcome {
+        effects: effects.map(|(change, applied)| AppliedChange { change, applied: *applied }).collect(),
+        preview: how.preview.then_some(true),
+        dice: dice.told(),
+        ..ResolvedOutcome::from(outcome)
     }
-    if how.preview {
-        told["preview"] = json!(true);
-    }
-    dice.tell(told);
 }

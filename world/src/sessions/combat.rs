@@ -2,7 +2,7 @@
 
 use entity::session::Role;
 use serde::{Deserialize, Serialize};
-use serde_json::{Number, Value, json};
+use serde_json::{Number, Value};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -12,7 +12,11 @@ use super::{
     input::{self, Checked},
 };
 use crate::{
-    encounters::{self, eyes::Eyes},
+    encounters::{
+        self,
+        combat::{CombatantTold, FightTold},
+        eyes::Eyes,
+    },
     playing::Reader,
 };
 use base::{
@@ -59,22 +63,21 @@ impl Combatant {
     }
 
     /// The participant as a role may see it: a player does not see the hit points of anybody but players' characters.
-    fn seen_by(self, role: Role) -> Self {
-        if role != Role::Player || self.is_player {
-            return self;
-        }
-        let Self { name, initiative, is_player, is_current_turn, token_id, character_id, hp: _, max_hp: _, conditions } =
+    fn seen_by(self, role: Role) -> CombatantTold {
+        let Self { name, initiative, is_player, is_current_turn, token_id, character_id, hp, max_hp, conditions } =
             self;
-        Self {
+        let has_numbers = role != Role::Player || is_player;
+        CombatantTold {
             name,
             initiative,
             is_player,
             is_current_turn,
             token_id,
             character_id,
-            hp: None,
-            max_hp: None,
+            hp: hp.filter(|_| has_numbers),
+            max_hp: max_hp.filter(|_| has_numbers),
             conditions,
+            hidden: None,
         }
     }
 
@@ -189,14 +192,20 @@ impl Encounter {
         }
     }
 
-    /// The fight as tools and overviews show it to a role, in the same form as the server's own encounters.
+    /// The fight as tools and overviews show it to a role, in the same form as the server's own encounters. Its name is not told.
     #[must_use]
-    pub fn to_view(&self, role: Role) -> Value {
-        let combatants: Vec<Combatant> = self.combatants.iter().cloned().map(|one| one.seen_by(role)).collect();
-        json!({
-            "in_combat": true, "combat_id": self.combat_id, "round": self.round, "turn": self.turn,
-            "combatants": combatants, "last_updated": self.last_updated,
-        })
+    pub fn told(self, role: Role) -> FightTold {
+        let Self { combat_id, name: _, round, turn, combatants, last_updated } = self;
+        FightTold {
+            in_combat: true,
+            combat_id,
+            name: None,
+            round,
+            turn,
+            combatants: combatants.into_iter().map(|one| one.seen_by(role)).collect(),
+            last_updated,
+            stale: None,
+        }
     }
 
     /// What changed since an earlier report.
@@ -260,19 +269,16 @@ fn update(encounters: &mut Vec<Encounter>, encounter: Encounter) -> Delta {
 /// A fight in progress, run by the server or reported by a frontend.
 #[derive(Clone)]
 pub struct Fight {
-    pub id: String,
     /// Whether the server runs it.
     pub own: bool,
-    pub view: Value,
+    pub told: FightTold,
 }
 
 impl Fight {
     /// Marks a frontend's fight as possibly outdated.
     #[must_use]
     pub fn gone_stale(mut self) -> Self {
-        if let Some(view) = self.view.as_object_mut().filter(|_| !self.own) {
-            view.insert("stale".to_owned(), true.into());
-        }
+        self.told.stale = self.told.stale.or((!self.own).then_some(true));
         self
     }
 }
@@ -285,7 +291,7 @@ impl Fight {
 /// Database errors.
 pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>, reader: Reader) -> Result<Vec<Fight>> {
     let own = encounters::combat::going_on(tx, campaign, Eyes::of_reader(reader)).await?.into_iter();
-    let mut fights: Vec<_> = own.map(|c| Fight { id: c.id.to_string(), own: true, view: c.view }).collect();
+    let mut fights: Vec<_> = own.map(|told| Fight { own: true, told }).collect();
     let row = sqlx::query(
         "SELECT combat FROM session_state WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR session_id = $3) \
            AND combat <> '[]' ORDER BY combat_at DESC LIMIT 1",
@@ -296,8 +302,8 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>, read
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     if let Some(row) = row {
-        let told: Vec<Encounter> = row.read_json("combat")?;
-        fights.extend(told.into_iter().map(|e| Fight { view: e.to_view(reader.role), own: false, id: e.combat_id }));
+        let reported: Vec<Encounter> = row.read_json("combat")?;
+        fights.extend(reported.into_iter().map(|one| Fight { own: false, told: one.told(reader.role) }));
     }
     Ok(fights)
 }
@@ -316,21 +322,33 @@ pub async fn is_told_of(tx: &TenantTx, session: Uuid) -> Result<bool> {
     row.map_or(Ok(false), |row| row.read("fights"))
 }
 
-/// The answer of `get_encounter`.
-///
-/// # Errors
-/// `not_found` if there is no fight with this id.
-pub fn answer(mut fights: Vec<Fight>, wanted: Option<&str>) -> Result<Value> {
-    if let Some(id) = wanted {
-        let found = fights.into_iter().find(|fight| fight.id == id);
-        return found.map(|fight| fight.view).ok_or_else(|| Error::not_found("encounter"));
-    }
-    Ok(match fights.len() {
-        0 => json!({ "in_combat": false, "message": "No active encounter" }),
-        1 => fights.remove(0).view,
-        several => {
-            let views: Vec<_> = fights.into_iter().map(|fight| fight.view).collect();
-            json!({ "in_combat": true, "active_count": several, "encounters": views })
+/// The fight in progress, several fights, or the message that there is none.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub enum InProgress {
+    One(FightTold),
+    Several { in_combat: bool, active_count: usize, encounters: Vec<FightTold> },
+    Nothing { in_combat: bool, message: &'static str },
+}
+
+impl InProgress {
+    /// The fight with the id `wanted`, or all fights.
+    ///
+    /// # Errors
+    /// `not_found` if there is no fight with this id.
+    pub fn of(fights: Vec<Fight>, wanted: Option<&str>) -> Result<Self> {
+        let mut all: Vec<FightTold> = fights.into_iter().map(|fight| fight.told).collect();
+        if let Some(id) = wanted {
+            let found = all.into_iter().find(|told| told.combat_id == id);
+            return found.map(Self::One).ok_or_else(|| Error::not_found("encounter"));
         }
-    })
+        Ok(match (all.len(), all.pop()) {
+            (1, Some(one)) => Self::One(one),
+            (active_count, Some(last)) => {
+                all.push(last);
+                Self::Several { in_combat: true, active_count, encounters: all }
+            }
+            (_, None) => Self::Nothing { in_combat: false, message: "No active encounter" },
+        })
+    }
 }

@@ -3,7 +3,6 @@
 use entity::campaign;
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::Serialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -12,7 +11,7 @@ use super::{
     service::{self, ReportedWorld},
     world_state::{Pack, PartyMember, Scene, SessionInfo},
 };
-use crate::playing::Playing;
+use crate::{encounters::combat::FightTold, playing::Playing};
 use base::{
     error::{Error, Result},
     stored::{self, Columns},
@@ -33,19 +32,14 @@ pub struct Overview {
     pub party_compendium: Vec<PartyMember>,
     pub compendium_index: Vec<Pack>,
     #[schema(value_type = Option<Object>)]
-    pub active_encounter: Option<Value>,
+    pub active_encounter: Option<FightTold>,
 }
 
 /// Builds the overview from the frontend's report, and from the campaign where the frontend reported nothing.
 ///
 /// # Errors
 /// Database errors.
-pub async fn overview(
-    tx: &TenantTx,
-    session: &Playing,
-    known: ReportedWorld,
-    mut fights: Vec<Fight>,
-) -> Result<Overview> {
+pub async fn overview(tx: &TenantTx, session: &Playing, known: ReportedWorld, fights: Vec<Fight>) -> Result<Overview> {
     let told = known.world_state.unwrap_or_default();
     let members =
         if told.party_compendium.is_empty() { party(tx, session.campaign).await? } else { told.party_compendium };
@@ -60,7 +54,7 @@ pub async fn overview(
         active_scene: scene,
         party_compendium: members,
         compendium_index: told.compendium_index,
-        active_encounter: if fights.is_empty() { None } else { Some(fights.remove(0).view) },
+        active_encounter: fights.into_iter().next().map(|fight| fight.told),
     })
 }
 

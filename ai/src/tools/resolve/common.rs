@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::tools::{
     earlier::TableFirst,
-    spec::{ActorKind, ToolCx},
+    spec::{ActorKind, ToolCx, as_json},
 };
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
@@ -24,11 +24,13 @@ use world::{
     },
     encounters::{
         self,
+        answers::ActionTold,
         eyes::Eyes,
         names, stand,
         store::{self, LogEntry, Place, Stored},
     },
     rules::{
+        answers::{AppliedChange, OutcomeShown, ResolvedOutcome},
         cast::{Cast, Met, Named, Who, named_all, named_by},
         service::{self, How},
     },
@@ -265,27 +267,28 @@ impl Call<'_> {
 
     /// Answers that the action is impossible.
     pub(super) fn impossible(&self, reason: &str) -> Result<Value> {
-        self.answer_with(&impossible(reason))
+        self.answer_with(impossible(reason))
     }
 
     /// Answers with an outcome that changes nothing.
-    pub(super) fn answer_with(&self, outcome: &Outcome) -> Result<Value> {
+    pub(super) fn answer_with(&self, outcome: Outcome) -> Result<Value> {
         let how = self.how(Harm::Always, false);
         match &self.fight {
-            Some(fight) => self.seen(fight, &how, outcome, &Rolled::nothing(self.cx.dice.unwrap_or_default())),
-            None => service::plain(&how, outcome),
+            Some(fight) => {
+                as_json(&self.seen(fight, &how, outcome, &Rolled::nothing(self.cx.dice.unwrap_or_default())))
+            }
+            None => as_json(&service::plain(&how, outcome)),
         }
     }
 
     /// The answer with what its reader may see of an outcome in a fight.
-    fn seen(&self, fight: &Stored, how: &How<'_>, outcome: &Outcome, rolled: &Rolled<'_>) -> Result<Value> {
-        service::count(how, outcome);
-        let seen = self.eyes().outcomes(&fight.now, std::slice::from_ref(outcome))?.pop();
-        let unseen = || json!({ "check_type": "NONE", "outcome": "", "success": false, "advantage": "none" });
-        let mut told = seen.unwrap_or_else(unseen);
-        service::complete(how, &mut told, &vec![!self.preview; outcome.effects.len()], rolled);
-        told["encounter_id"] = json!(fight.id);
-        Ok(told)
+    fn seen(&self, fight: &Stored, how: &How<'_>, outcome: Outcome, rolled: &Rolled<'_>) -> ResolvedOutcome {
+        service::count(how, &outcome);
+        let effects = outcome.effects.len();
+        let seen = self.eyes().outcomes(&fight.now, vec![outcome]).pop();
+        let seen = seen.unwrap_or_else(|| OutcomeShown::nothing(false));
+        let resolved = service::complete(how, seen, &vec![!self.preview; effects], rolled);
+        ResolvedOutcome { encounter_id: Some(fight.id), ..resolved }
     }
 
     /// Runs a resolver for the actor alone.
@@ -332,7 +335,9 @@ impl Call<'_> {
         }
         let cast = Cast::read(self.tx, self.cx.campaign, who, !self.preview).await?;
         let how = self.how(harm, harm == Harm::WhenAsked);
-        let Some(earlier) = self.cx.earlier else { return service::resolve(&how, cast, run).await };
+        let Some(earlier) = self.cx.earlier else {
+            return as_json(&service::resolve(&how, cast, run).await?);
+        };
         let taken = Cell::new(None);
         let again = |cast: &Cast, dice: &mut dyn Dice| {
             let mut dice = TableFirst { table: earlier.of_call(), rest: dice };
@@ -344,7 +349,7 @@ impl Call<'_> {
         if let Some(table) = taken.take() {
             earlier.take(table);
         }
-        Ok(told)
+        as_json(&told)
     }
 
     /// Runs a resolver for participants of a fight, and makes its changes as an action of the encounter would.
@@ -376,12 +381,8 @@ impl Call<'_> {
             let entry = LogEntry { outcomes: &outcomes, ..LogEntry::of(action, self.tool, self.cx.turn) };
             store::append(self.tx, &mut fight.clone(), decision.events, &entry).await?;
         }
-        let mut told = self.seen(fight, &how, &outcome, &rolled)?;
-        let followed = self.eyes().outcomes(&fight.now, &decision.outcomes)?;
-        if !followed.is_empty() {
-            told["followed_by"] = Value::Array(followed);
-        }
-        Ok(told)
+        let followed_by = self.eyes().outcomes(&fight.now, decision.outcomes);
+        as_json(&ResolvedOutcome { followed_by, ..self.seen(fight, &how, outcome, &rolled) })
     }
 
     /// Runs an action of the encounter instead, so that its turns, positions and action economy count. Answers like a resolver.
@@ -396,27 +397,23 @@ impl Call<'_> {
             own,
             eyes: self.eyes(),
         };
-        let mut told = encounters::service::act_in(self.tx, fight.clone(), action, &how).await?;
-        let mut outcomes = match told["outcomes"].take() {
-            Value::Array(outcomes) => outcomes.into_iter(),
-            _ => Vec::new().into_iter(),
-        };
-        let mut result = outcomes.next().unwrap_or_default();
-        for effect in result.get_mut("effects").and_then(Value::as_array_mut).into_iter().flatten() {
-            effect["applied"] = json!(!self.preview);
-        }
-        // Further outcomes, such as a saving throw to keep concentration.
-        let follows: Vec<Value> = outcomes.collect();
-        if !follows.is_empty() {
-            result["followed_by"] = Value::Array(follows);
-        }
-        for name in ["source", "seed_id", "counter", "dice_unused", "preview", "encounter_id", "round", "turn", "told"]
-        {
-            if let Some(value) = told.get_mut(name) {
-                result[name] = value.take();
-            }
-        }
-        Ok(result)
+        let told = encounters::service::act_in(self.tx, fight.clone(), action, &how).await?;
+        let ActionTold { outcomes, preview, standing, told, dice, .. } = told;
+        let mut outcomes = outcomes.into_iter();
+        let mut outcome = outcomes.next();
+        let effects = outcome.as_mut().map(OutcomeShown::take_effects).unwrap_or_default().into_iter();
+        as_json(&ResolvedOutcome {
+            outcome,
+            effects: effects.map(|change| AppliedChange { change, applied: !self.preview }).collect(),
+            // Further outcomes, such as a saving throw to keep concentration.
+            followed_by: outcomes.collect(),
+            preview,
+            encounter_id: Some(fight.id),
+            round: Some(standing.round),
+            turn: standing.turn,
+            told,
+            dice,
+        })
     }
 
     /// Like [`Call::as_action`], for an action of the actor alone. None outside of an encounter.

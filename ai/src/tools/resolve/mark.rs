@@ -30,7 +30,7 @@ impl ToolSpec for MarkImpossible {
     type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
-        arguments.call(cx, Self::NAME).await?.answer_with(&impossible(&arguments.reason.0))
+        arguments.call(cx, Self::NAME).await?.answer_with(impossible(&arguments.reason.0))
     }
 }
 
@@ -47,6 +47,6 @@ impl ToolSpec for MarkNoCheck {
     type Answer = ResolvedOutcome;
 
     async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
-        arguments.call(cx, Self::NAME).await?.answer_with(&no_check(&arguments.reason.0))
+        arguments.call(cx, Self::NAME).await?.answer_with(no_check(&arguments.reason.0))
     }
 }

@@ -13,7 +13,7 @@ use base::{
     stored::Columns,
     tokens,
 };
-use db::tenancy::{Origin, TenantTx};
+use db::tenancy::{self, Origin, TenantTx};
 use edge::{
     caller::Caller,
     http::{
@@ -145,7 +145,7 @@ async fn apply(tx: &TenantTx, caller: &Caller, turn: Uuid) -> Result<()> {
     act_as(tx, &caller.actor()).await
 }
 
-/// Corrects a narrative, for the API and the pages.
+/// Corrects a narrative, for the API and the pages. Returns the turn's record.
 ///
 /// # Errors
 /// `conflict` for a turn whose narrative cannot change, `precondition_failed`.
@@ -156,9 +156,9 @@ pub async fn correct_one(
     turn: Uuid,
     narrative: &str,
     expected: &Expected,
-) -> Result<Written<Value>> {
+) -> Result<Value> {
     let tokens = tokens::count_apart(narrative.to_owned()).await?;
-    http::write(app, caller, None, async |tx| {
+    tenancy::write(&app.pool, caller.actor(), async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
         let row = sqlx::query(AssertSqlSafe(format!(
             "SELECT {COLUMNS} FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 FOR NO KEY UPDATE",
@@ -198,7 +198,7 @@ pub async fn correct_one(
         .execute(&mut *tx.connection().await)
         .await?;
         act_as(tx, &caller.actor()).await?;
-        Ok(http::Answer::ok(trace::find(tx, caller, campaign, turn).await?).tagged())
+        trace::find(tx, caller, campaign, turn).await
     })
     .await
 }

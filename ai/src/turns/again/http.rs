@@ -18,7 +18,7 @@ use crate::{
 use base::error::{Problem, Result};
 use edge::{
     caller::Caller,
-    http::{Body, NoBody, etag::Expected, validate},
+    http::{Answer, Body, NoBody, etag::Expected, validate},
 };
 
 /// How an answer is tried again.
@@ -146,5 +146,7 @@ pub async fn correct(
     body: Body<TurnPatch>,
 ) -> Result<impl Responder> {
     validate::check(&body.value)?;
-    correct_one(&app, &caller, &path.0, path.1, &body.value.narrative, &Expected::by(&request)).await
+    let expected = Expected::by(&request);
+    let record = correct_one(&app, &caller, &path.0, path.1, &body.value.narrative, &expected).await?;
+    Ok(Answer::ok(record).tagged())
 }

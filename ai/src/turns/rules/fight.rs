@@ -12,12 +12,19 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::tools::{self, Tool, spec::ToolCx};
+use crate::tools::{
+    self, Tool, arguments, encounters,
+    spec::{ToolCx, as_json},
+};
 use base::error::{Error, Result};
 use world::{
-    encounters::stand::Stand,
+    dice::service::DiceOrigin,
+    encounters::{answers::ActionTold, stand::Stand},
     messages::service::{self as messages, NewMessage, RollFacts},
-    rules::values::{UpTo, Within, Words},
+    rules::{
+        answers::{OutcomeShown, ResolvedOutcome},
+        values::{UpTo, Within, Words},
+    },
 };
 
 /// The tool for actions in a fight.
@@ -212,20 +219,34 @@ pub(super) fn engine_says(error: &Error) -> String {
     }
 }
 
-/// Runs a tool as a character in its fight. What a check costs is paid first. An actor who cannot act pays nothing and tries
-/// nothing: the outcome says why.
+/// Runs a tool as a character in its fight, and answers as a resolver does. What a check costs is paid first. An actor who cannot
+/// act pays nothing and tries nothing: the outcome says why.
 ///
 /// # Errors
 /// `not_your_turn`, `no_action_left`; the tool's own errors.
 pub(crate) async fn run(stand: &Stand, cx: &ToolCx<'_>, tool: &Tool, arguments: Value) -> Result<Value> {
     if let Some(price) = price(stand, tool.name, &arguments) {
-        let acts = tools::find(TOOL).ok_or_else(|| Error::internal("the tool of fights is missing"))?;
-        let paid = acts.run(&ToolCx { dice: None, ..*cx }, price).await?;
-        if let Some(why) = paid["outcomes"].get(0).filter(|outcome| outcome["impossible"] == true) {
-            return Ok(why.clone());
+        let without_dice = ToolCx { dice: None, ..*cx };
+        let paid = Box::pin(encounters::act(&without_dice, arguments::read(price)?)).await?;
+        if let Some(why) = paid.outcomes.first().filter(|outcome| outcome.why_impossible().is_some()) {
+            return as_json(why);
         }
     }
-    tool.run(cx, arguments).await
+    if tool.name != TOOL {
+        return tool.run(cx, arguments).await;
+    }
+    let ActionTold { outcomes, preview, standing, told, dice, .. } =
+        Box::pin(encounters::act(cx, arguments::read(arguments)?)).await?;
+    let outcome = outcomes.into_iter().next().unwrap_or_else(|| OutcomeShown::nothing(true));
+    // The outcome keeps its effects as an action's answer has them.
+    as_json(&ResolvedOutcome {
+        preview,
+        encounter_id: Some(stand.fight.id),
+        round: Some(standing.round),
+        told,
+        dice: DiceOrigin { dice_unused: Vec::new(), ..dice },
+        ..ResolvedOutcome::from(outcome)
+    })
 }
 
 /// The action that a check costs: using a skill takes an action, and for some skills one with a name of its own.
@@ -240,20 +261,10 @@ fn price(stand: &Stand, tool: &str, arguments: &Value) -> Option<Value> {
     Some(json!({ "encounter_id": stand.fight.id, "action": action, "participant_id": stand.own() }))
 }
 
-/// The result of a call in the shape of a resolver's outcome, with lines for a narrator as its `raw`; and its text in the fight's
-/// log. The tool has left out what players must not see, so the lines cannot tell it.
+/// The result of [`run`] with lines for a narrator as its `raw`, and its text in the fight's log. The tool has left out what players
+/// must not see, so the lines cannot tell it.
 pub(super) fn outcome_and_text(mut result: Value) -> (Value, Option<String>) {
     let told = result.get("told").and_then(Value::as_str).filter(|told| !told.is_empty()).map(str::to_owned);
-    if let Some(Value::Array(outcomes)) = result.get_mut("outcomes").map(Value::take) {
-        let nothing_rolled = || json!({ "check_type": "NONE", "outcome": "", "success": true, "advantage": "none" });
-        let mut outcome = outcomes.into_iter().next().unwrap_or_else(nothing_rolled);
-        for name in ["encounter_id", "round", "source", "seed_id", "counter", "preview", "told"] {
-            if let Some(value) = result.get_mut(name) {
-                outcome[name] = value.take();
-            }
-        }
-        result = outcome;
-    }
     let seen = serde_json::from_value(result.clone());
     let lines = seen.map(|seen: SeenOutcome| seen.lines(told.as_deref()));
     result["raw"] = json!(lines.unwrap_or_else(|_| told.clone().unwrap_or_default()));

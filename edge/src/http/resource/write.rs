@@ -132,7 +132,6 @@ pub async fn change<R: Resource>(
     x: &str,
     changes: Value,
 ) -> Result<R::Model> {
-    R::check_sent(&changes)?;
     let (c, x) = (c.map(Ref::parse), Ref::parse(x));
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         change_in::<R>(app, caller, tx, expected, (c.as_ref(), &x), &changes).await
@@ -140,7 +139,7 @@ pub async fn change<R: Resource>(
     .await
 }
 
-/// Like [`change`], in the caller's transaction. [`Resource::check_sent`] is the caller's.
+/// Like [`change`], in the caller's transaction.
 ///
 /// # Errors
 /// Those of [`patch()`].
@@ -152,6 +151,7 @@ pub async fn change_in<R: Resource>(
     (c, x): (Option<&Ref>, &Ref),
     changes: &Value,
 ) -> Result<R::Model> {
+    R::check_sent(changes)?;
     let current = match KEYS.iter().any(|name| changes.get(*name).is_some()) {
         true => hold_key::<R>(tx, caller, c, x).await?,
         false => hold::<R>(tx, caller, c, x).await?,
