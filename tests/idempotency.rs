@@ -233,6 +233,25 @@ async fn a_key_outlives_the_server_that_took_it() {
     assert_eq!((again.header("idempotency-replayed"), &again.text), ("true", &first.text));
 }
 
+/// What a server of an older version stored is sent as it is, also if this one would write it in another order.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_of_an_older_version_is_sent_as_it_was_stored() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let path = tenant.world().await.path("/npcs");
+    let mut body = tenant.post_with_key(&path, "k", json!({ "name": "One" })).await.expect(201).body;
+    body["description"] = json!("From an older version.");
+    let body = body.to_string();
+    let stored = "UPDATE idempotency SET body = convert_to($1, 'UTF8'), headers = $2 WHERE key = 'k'";
+    let headers = json!({ "status": 201, "location": "/v1/npcs/old_one", "etag": "\"v7\"" });
+    let changed = sqlx::query(stored).bind(&body).bind(headers).execute(&mut server.owner().await).await.unwrap();
+    assert_eq!(changed.rows_affected(), 1);
+    let again = tenant.post_with_key(&path, "k", json!({ "name": "One" })).await.expect(201);
+    assert_eq!(again.text, body);
+    let headers = ["location", "etag", "idempotency-replayed"].map(|name| again.header(name));
+    assert_eq!(headers, ["/v1/npcs/old_one", "\"v7\"", "true"]);
+}
+
 /// Two replicas that get the same request at once make one row between them.
 #[tokio::test(flavor = "multi_thread")]
 async fn replicas_share_keys() {

@@ -146,6 +146,12 @@ async fn the_fights_that_go_on() {
     let both = get(json!({})).await.expect(200).body["result"].clone();
     assert_eq!((&both["active_count"], both["encounters"].as_array().unwrap().len()), (&json!(2), 2));
     assert_eq!(get(json!({ "encounter_id": second })).await.expect(200).body["result"]["combat_id"], json!(second));
+    // A fight that cannot be read takes no other with it.
+    let third = super::begin(&world, duel()).await;
+    let damage = "UPDATE encounter_state SET state = '{\"n\": 1e400}' WHERE encounter_id = $1::uuid";
+    let changed = sqlx::query(damage).bind(&third).execute(&mut server.owner().await).await.unwrap();
+    assert_eq!(changed.rows_affected(), 1);
+    assert_eq!(get(json!({})).await.expect(200).body["result"], both);
     super::end(&world, &second).await;
     get(json!({ "encounter_id": second })).await.problem(404, "not_found");
 }

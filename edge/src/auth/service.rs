@@ -132,8 +132,8 @@ pub async fn list(tx: &TenantTx, page: &Page<NoFilter>) -> Result<Items<KeyView>
     Ok(page.finish(stored::each(&rows, KeyView::of), page.has_more(&rows), |k| (k.id, None)))
 }
 
-/// Creates a key with some of the caller's own scopes. Only the returned view shows the key. The same request `once` more
-/// finds the answer without it.
+/// Creates a key with some of the caller's own scopes. Only the returned view shows the key. If the request is
+/// repeated under the same key (`once`), it gets the first answer without the API key.
 ///
 /// # Errors
 /// `validation_failed`, `forbidden` for scopes that the caller does not have.

@@ -40,8 +40,8 @@ impl<T> Written<T> {
         }
     }
 
-    /// What the caller needs of the value, also of a stored one. Its members have the same names in both. It should need little: an older
-    /// binary may have stored the answer.
+    /// The part of the value that the caller needs, also of a stored one. `U` must have the same names as `T`, and few of them: an older
+    /// server may have stored the answer.
     ///
     /// # Errors
     /// `internal` if a stored answer lacks it.

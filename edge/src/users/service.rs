@@ -163,8 +163,8 @@ async fn hold(tx: &TenantTx, x: &str) -> Result<UserView> {
 }
 
 /// Invites somebody to the caller's tenant, and replaces their open invitation. Only the returned view contains the
-/// path of the link. The same request `once` more finds the answer without it. The result does not reveal whether the
-/// address has an account.
+/// path of the link. If the request is repeated under the same key (`once`), it gets the first answer without the link. The result
+/// does not reveal whether the address has an account.
 ///
 /// # Errors
 /// `validation_failed`, `conflict` if they already belong to the tenant, `forbidden` for a role with more scopes than the caller.
@@ -206,8 +206,8 @@ pub struct ResetView {
     pub link: Option<String>,
 }
 
-/// Creates a link with which a user of the caller's tenant sets a new password. Only the returned view contains its path. The same
-/// request `once` more finds the answer without it.
+/// Creates a link with which a user of the caller's tenant sets a new password. Only the returned view contains its path. If the
+/// request is repeated under the same key (`once`), it gets the first answer without the link.
 ///
 /// # Errors
 /// `not_found`, `conflict` for somebody who is only invited, `forbidden` for a user with more scopes than the caller or

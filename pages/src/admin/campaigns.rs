@@ -29,7 +29,7 @@ use edge::{
     },
 };
 use world::{
-    campaigns::{Campaigns, fork::Named, models},
+    campaigns::{Campaigns, Named, models},
     sample,
 };
 

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::Campaigns;
+use super::{Campaigns, Named};
 use base::{
     error::{Code, Error, Problem, Result},
     stored::Columns,
@@ -84,12 +84,6 @@ pub async fn fork(
         async |tx| copy(&app, &caller, &path, &body.value, tx).await,
     )
     .await
-}
-
-/// The part of a campaign that names it.
-#[derive(Deserialize)]
-pub struct Named {
-    pub slug: String,
 }
 
 /// Like [`fork`], without a request. Returns the fork's slug.

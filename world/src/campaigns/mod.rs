@@ -85,6 +85,12 @@ fn known_rules(value: &str, _: &()) -> garde::Result {
 /// Campaigns as a resource.
 pub struct Campaigns;
 
+/// The slug of a campaign's answer.
+#[derive(Deserialize)]
+pub struct Named {
+    pub slug: String,
+}
+
 impl Resource for Campaigns {
     const TABLE: &'static str = "campaign";
     const IN_CAMPAIGN: bool = false;

@@ -1,4 +1,4 @@
-//! Active fights, as a session's model sees them.
+//! Fights in progress, as a session's model sees them.
 
 use rules::encounter::Participant;
 use serde::Serialize;
@@ -11,8 +11,10 @@ use super::{
     eyes::Eyes,
     store::{self, Stored},
 };
-use base::error::Result;
-use base::stored::Columns;
+use base::{
+    error::Result,
+    stored::{self, Columns},
+};
 use db::tenancy::TenantTx;
 
 /// The most fights that are read, newest first.
@@ -68,7 +70,7 @@ pub struct CombatantTold {
     pub hidden: Option<bool>,
 }
 
-/// The campaign's active fights, as the reader may see them. One statement.
+/// The campaign's active fights, as the reader may see them, without those that cannot be read. One statement.
 ///
 /// # Errors
 /// Database errors.
@@ -79,7 +81,7 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, eyes: Eyes) -> Result<Vec<F
         .bind(FIGHTS_MAX)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    rows.iter().map(|row| Ok(told(&Stored::of(row)?, eyes, row.read("updated_at")?))).collect()
+    Ok(stored::each(&rows, |row| Ok(told(&Stored::of(row)?, eyes, row.read("updated_at")?))))
 }
 
 fn told(it: &Stored, eyes: Eyes, updated_at: OffsetDateTime) -> FightTold {

@@ -278,7 +278,7 @@ pub async fn run(at: InCampaign) -> Result<HttpResponse> {
     }
 }
 
-/// What the key of a form keeps of an edit that has run.
+/// The answer of an edit that has run, as it is stored under the key of its form.
 #[derive(Serialize, Deserialize)]
 struct Ran {
     /// None if nothing changed.
