@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rehearsal::{Options, Rehearsal, start};
+use rehearsal::{Options, Rehearsal, Reply, Script, start};
 use reqwest::{Method, header::HeaderValue};
 use serde_json::{Value, json};
 
@@ -93,6 +93,34 @@ async fn a_line_is_one_line_of_json() {
         let line: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         assert!(line["level"].is_string(), "{line}");
     }
+}
+
+/// At `debug`, a line tells the request, the turn, and the call of the model or the tool during which it was written.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_tells_during_what_it_was_written() {
+    let (prepared, model) = (Prepared::new().await, model().await);
+    let child = prepared.start_with(&model, &LOGS).await;
+    let call = Reply::tool(
+        "NPC_memorize",
+        json!({ "player_id": "player_alice", "memory_string": "Alice asked about the storm." }),
+    );
+    model.set_script(Script::replies([call, Reply::text("Aye.")]));
+    let said = json!({ "player_id": "player_alice", "action": "I ask about the storm." });
+    let turn = child.post("/npcs/innkeeper_bob/turns", said).await.expect("an answer").expect(200).body;
+    assert_eq!(turn["tool_calls"][0]["status"], "succeeded", "{turn}");
+    let log = child.log();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let spans: Vec<Vec<Value>> = lines.filter_map(|line| Some(line["spans"].as_array()?.clone())).collect();
+    let name_of = |span: &Value| span["name"].as_str().unwrap_or_default().to_owned();
+    for innermost in ["model_call", "tool_call"] {
+        let named = spans.iter().find(|spans| spans.last().is_some_and(|span| span["name"] == innermost));
+        let named = named.unwrap_or_else(|| panic!("no line of a {innermost}"));
+        assert_eq!(named.iter().map(name_of).collect::<Vec<_>>(), ["request", "turn", innermost], "{named:?}");
+        assert_eq!(named[0]["method"], "POST");
+        assert!(named[0]["request_id"].is_string() && named[1]["turn_id"] == turn["id"], "{named:?}");
+    }
+    let tools = spans.iter().flatten().filter(|span| span["name"] == "tool_call");
+    assert!(tools.clone().count() > 0 && tools.clone().all(|span| span["tool"].is_string()), "{spans:?}");
 }
 
 /// Standard output may be full too. A server goes on, and a command fails without a panic, because its result is lost.

@@ -4,7 +4,10 @@
 //! that names the column. In a list it costs only its own row ([`each`]). Code here must never panic, and must never leave out a
 //! row without logging and counting it.
 
-use serde::de::DeserializeOwned;
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, IgnoredAny, IntoDeserializer, value},
+};
 use sqlx::{ColumnIndex, Decode, Postgres, Row as _, Type, postgres::PgRow};
 
 use crate::error::{Error, Result};
@@ -23,6 +26,12 @@ pub trait Columns {
     /// # Errors
     /// `internal` if there is no such column, or its value is not a `T`.
     fn read_json<T: DeserializeOwned>(&self, column: &str) -> Result<T>;
+
+    /// A text column with the name of one of `T`'s variants.
+    ///
+    /// # Errors
+    /// `internal` if there is no such column, or `T` has no such variant.
+    fn read_name<T: DeserializeOwned>(&self, column: &str) -> Result<T>;
 }
 
 impl Columns for PgRow {
@@ -34,6 +43,11 @@ impl Columns for PgRow {
         let sqlx::types::Json(value) = self.try_get(column).map_err(Error::internal)?;
         Ok(value)
     }
+
+    fn read_name<T: DeserializeOwned>(&self, column: &str) -> Result<T> {
+        let name: &str = self.try_get(column).map_err(Error::internal)?;
+        T::deserialize(name.into_deserializer()).map_err(|e: value::Error| Error::internal(e))
+    }
 }
 
 /// Reads each row of a list. An unreadable row is left out, logged and counted; the others are kept.
@@ -42,6 +56,25 @@ where
     R: 'r,
 {
     rows.into_iter().filter_map(|row| readable(read(row))).collect()
+}
+
+/// Reads a list in a document item by item. An item that cannot be read is left out, logged and counted.
+///
+/// # Errors
+/// If it is no list.
+pub fn readable_items<'de, D: Deserializer<'de>, T: DeserializeOwned>(items: D) -> Result<Vec<T>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Item<T> {
+        Readable(T),
+        Unreadable(IgnoredAny),
+    }
+    let items = Vec::<Item<T>>::deserialize(items)?;
+    let read = items.into_iter().map(|item| match item {
+        Item::Readable(item) => Ok(item),
+        Item::Unreadable(_) => Err(Error::internal("an item of a stored list cannot be read")),
+    });
+    Ok(read.filter_map(readable).collect())
 }
 
 /// The value read from one row of a list; `None` if it is unreadable, which is logged and counted.

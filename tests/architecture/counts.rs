@@ -15,8 +15,8 @@ use super::paths::is_for_tests;
 /// The counts of one file.
 #[derive(Debug, Default)]
 pub struct Counts {
-    /// Whether it names the type `Reply`.
-    pub has_replies: bool,
+    /// Whether it names the type `StoredAnswer`.
+    pub has_bytes: bool,
     /// JSON that is read from the body of an answer: `from_slice(&reply.body)`.
     pub parsed_bodies: usize,
     /// Functions that return `Result<Value>`.
@@ -178,7 +178,7 @@ impl<'a> Visit<'a> for Counter {
 
     fn visit_ident(&mut self, name: &'a syn::Ident) {
         self.counts.names.insert(name.to_string());
-        self.counts.has_replies |= !self.is_in_tests && name == "Reply";
+        self.counts.has_bytes |= !self.is_in_tests && name == "StoredAnswer";
     }
 
     fn visit_macro(&mut self, called: &'a syn::Macro) {

@@ -10,13 +10,13 @@ use super::{
 
 /// Each number may only fall, and the commit that lowers one writes the new one here.
 const TOO_MANY: [(&str, usize); 7] = [
-    ("files that name `Reply`, except those called `http.rs`", 24),
-    ("places that parse the body of an answer", 7),
-    ("functions that return `Result<Value>`", 96),
-    ("JSON members that are read by their names", 208),
-    ("columns that are read by their names", 891),
+    ("files outside of the unit of work that name `StoredAnswer`, except those called `http.rs`", 5),
+    ("places that parse the body of an answer", 1),
+    ("functions that return `Result<Value>`", 93),
+    ("JSON members that are read by their names", 187),
+    ("columns that are read by their names", 889),
     ("ids without a type of their own in the parameters and results of functions", 682),
-    ("public items that nobody names outside of their crate", 696),
+    ("public items that nobody names outside of their crate", 692),
 ];
 
 /// The crates whose services and pages the counts are about. Those below them read what others send.
@@ -39,7 +39,11 @@ fn counted() -> [usize; 7] {
         public.filter(|name| !others.iter().any(|counts| counts.names.contains(*name))).count()
     };
     [
-        services().filter(|(path, counts)| counts.has_replies && !path.ends_with("/http.rs")).count(),
+        services()
+            .filter(|(path, counts)| {
+                counts.has_bytes && !path.ends_with("/http.rs") && !path.starts_with("edge/src/http/")
+            })
+            .count(),
         sum(|counts| counts.parsed_bodies),
         sum(|counts| counts.untyped_results),
         sum(|counts| counts.members_by_name),
@@ -74,14 +78,14 @@ fn the_rules_of_counting_hold() {
         fn parse() { (serde_json::from_slice(&reply.body), from_str::<Value>(body), from_slice(&bytes), from_slice(row)) }
         #[cfg(test)]
         mod tests {
-            pub struct Planted(Reply);
+            pub struct Planted(StoredAnswer);
             fn id(id: Uuid) -> Result<Value> { value["name"]; row.read("id"); from_slice(&reply.body) }
         }
         "#,
     ));
     assert_eq!(counts.public, ["Shown", "make"]);
     assert_eq!((counts.parsed_bodies, counts.untyped_results, counts.members_by_name), (2, 2, 4));
-    assert_eq!((counts.columns_by_name, counts.bare_ids, counts.has_replies), (1, 3, false));
-    let named = ["use edge::http::Reply;", "fn f() -> Result<Reply> { g() }", "fn f() { Reply::ok(&value) }"];
-    assert!(named.iter().all(|text| Counts::of(&parse("planted.rs", text)).has_replies));
+    assert_eq!((counts.columns_by_name, counts.bare_ids, counts.has_bytes), (1, 3, false));
+    let named = ["use edge::http::StoredAnswer;", "fn f() -> Result<StoredAnswer> { g() }"];
+    assert!(named.iter().all(|text| Counts::of(&parse("planted.rs", text)).has_bytes));
 }

@@ -244,7 +244,10 @@ async fn usage_is_summed_and_priced() {
     tenant.patch("/v1/tenant", json!({ "settings": { "llm": { "prices": prices } } })).await.expect(200);
     let other = World::make(&tenant, "elsewhere").await;
     server.model.set_script(priceless());
-    tenant.owner_turn("elsewhere", "town_council_owner", "player_alice", "Hello").await.expect(200);
+    let answered = tenant.owner_turn("elsewhere", "town_council_owner", "player_alice", "Hello").await.expect(200);
+    let mut mara = crate::admin::Visitor::signed_in(&server, tenant.tenant, edge::users::Role::Owner).await;
+    let page = mara.get(&format!("/admin/c/elsewhere/turns/{}", answered.id())).await.expect(200).text;
+    assert!(page.contains("<dt>Cost</dt><dd dir=\"auto\">0.003000"), "{page}");
     // What a failed turn used is used.
     server.model.set_script(Script::replies([remember("x").usage(figures(500, 0, 5)), Reply::status(500)]));
     other.bob("player_alice", "Hello").await.problem(502, "llm_unavailable");

@@ -18,6 +18,7 @@ use crate::{
         gm::{self, http::GmTurnInput, job::GmJob},
         running::Asker,
         start::{Started, start},
+        view::TurnView,
     },
 };
 use base::error::{Code, Error, Result};
@@ -43,7 +44,7 @@ pub fn request(app: &Arc<Ai>, connection: &Arc<Connection>, frame: &Incoming) ->
     Ok(())
 }
 
-fn begin(app: &web::Data<Ai>, caller: &Caller, connection: &Connection, frame: &Incoming) -> Result<Started> {
+fn begin(app: &web::Data<Ai>, caller: &Caller, connection: &Connection, frame: &Incoming) -> Result<Started<TurnView>> {
     if caller.is_player() {
         return Err(Error::new(Code::Forbidden, "A player's token may not start a session's turn."));
     }
@@ -67,11 +68,9 @@ async fn tell(
     caller: Caller,
     connection: &Connection,
     id: Option<&str>,
-    started: Started,
+    started: Started<TurnView>,
 ) -> Result<()> {
-    let Ok(turn) = started.begun().await? else {
-        return Err(Error::internal("a turn without a key was answered before it began"));
-    };
+    let turn = started.turn().await?;
     let mut listener = Listener::new(app, &caller, turn, Default::default())?;
     while !connection.outbox.is_ended() {
         let events = match listener.next().await? {

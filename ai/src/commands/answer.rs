@@ -5,7 +5,10 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::spec::Visibility;
+use crate::turns::{
+    start::{Ended, TurnAnswer},
+    view::Visibility,
+};
 use world::rules::answers::ResolvedOutcome;
 
 /// The result of a command.
@@ -22,6 +25,12 @@ pub struct CommandView {
     /// The turn that decided the result. Only `check`, `do` and `use_skill` have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<Uuid>,
+}
+
+impl TurnAnswer for CommandView {
+    fn ended(&self) -> Option<Ended> {
+        self.turn_id.map(Ended::well)
+    }
 }
 
 /// A message that a command wrote.

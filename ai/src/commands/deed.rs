@@ -5,14 +5,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    answer::CommandView,
-    check::sentence_and_message,
-    spec::{CommandSpec, Visibility},
+use super::{answer::CommandView, check::sentence_and_message, spec::CommandSpec};
+use crate::turns::{
+    rules::{job::Teller, resolution::Resolution},
+    view::Visibility,
 };
-use crate::turns::rules::{job::Teller, resolution::Resolution};
 use base::error::{Error, Result};
-use edge::http::Reply;
 use world::{messages::service::NewMessage, rules::values::Words};
 
 /// The speaker's name in messages that narrate what happened.
@@ -80,13 +78,13 @@ pub fn spoken(resolution: &Resolution, teller: &Teller<'_>) -> (String, Vec<NewM
 ///
 /// # Errors
 /// `internal` if it cannot be written as JSON.
-pub fn answer(resolution: &Resolution, teller: &Teller<'_>) -> Result<(Reply, Vec<NewMessage>)> {
+pub fn answer(resolution: Resolution, teller: &Teller<'_>) -> Result<(CommandView, Vec<NewMessage>)> {
     let (visibility, (message, messages)) = match &resolution.unclear {
         Some(why) => (Visibility::Ephemeral, (why.clone(), Vec::new())),
-        None => (Visibility::Public, spoken(resolution, teller)),
+        None => (Visibility::Public, spoken(&resolution, teller)),
     };
     let result = serde_json::to_value(resolution).map_err(Error::internal)?;
     let view =
         CommandView { command: <Do as CommandSpec>::NAME, visibility, result, message, turn_id: Some(teller.turn) };
-    Ok((Reply::ok(&view)?, messages))
+    Ok((view, messages))
 }

@@ -29,7 +29,7 @@ use db::tenancy::{self, Origin, TenantTx};
 use edge::{
     caller::Caller,
     http::{
-        Answer, Reply,
+        Answer, Written,
         idempotency::IdempotencyKey,
         resource::{Place, Ref, campaign_id},
     },
@@ -65,13 +65,13 @@ pub async fn give(
     command: &Command,
     wanted: &CommandRequest,
     asker: &Asker,
-) -> Result<Reply> {
+) -> Result<Written<CommandView>> {
     command.allowed(caller)?;
     command.check(&wanted.arguments).map_err(in_arguments)?;
     let done = if command.is_turn() {
         let done = by_turn(app, caller, wanted, asker).await;
-        if let Ok(reply) = &done
-            && !reply.replayed
+        if let Ok(answer) = &done
+            && !answer.is_replayed()
         {
             report_turn(app, caller, command, wanted).await;
         }
@@ -103,7 +103,7 @@ async fn report_turn(app: &Ai, caller: &Caller, command: &Command, wanted: &Comm
     }
 }
 
-async fn by_turn(app: &Ai, caller: &Caller, wanted: &CommandRequest, asker: &Asker) -> Result<Reply> {
+async fn by_turn(app: &Ai, caller: &Caller, wanted: &CommandRequest, asker: &Asker) -> Result<Written<CommandView>> {
     let job = RulesJob {
         campaign: wanted.campaign.clone(),
         player: wanted.player.clone(),
@@ -112,12 +112,18 @@ async fn by_turn(app: &Ai, caller: &Caller, wanted: &CommandRequest, asker: &Ask
         dice: None,
         preview: false,
         key: wanted.key.clone(),
-        command: Some(AsCommand { scene: wanted.scene.clone(), channel: wanted.channel.clone(), answer: deed::answer }),
+        command: Some(AsCommand { scene: wanted.scene.clone(), channel: wanted.channel.clone() }),
+        answer: deed::answer,
     };
     rules::run(app, caller, &job, asker).await
 }
 
-async fn at_once(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandRequest) -> Result<Reply> {
+async fn at_once(
+    app: &Ai,
+    caller: &Caller,
+    command: &Command,
+    wanted: &CommandRequest,
+) -> Result<Written<CommandView>> {
     let turn = command.decides.then(Uuid::now_v7);
     let actor = match turn {
         Some(turn) => caller.actor().in_turn(turn, Origin::Turn),
@@ -161,7 +167,7 @@ async fn at_once(app: &Ai, caller: &Caller, command: &Command, wanted: &CommandR
         }
         Ok(Answer::ok(CommandView { command: command.name, visibility, result, message, turn_id: turn }))
     });
-    done.await?.into_reply()
+    done.await
 }
 
 /// Describes a command as an action of the character.

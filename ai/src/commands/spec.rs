@@ -2,7 +2,7 @@
 
 use entity::message::{Author, Type};
 use schemars::JsonSchema;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use crate::{
     },
     turns::{
         rules::fight,
-        view::{CallStatus, ToolCall},
+        view::{CallStatus, ToolCall, Visibility},
     },
 };
 use base::error::{Error, Result};
@@ -97,16 +97,6 @@ impl CommandCx<'_> {
 
 fn found(tool: &str) -> Result<&'static Tool> {
     tools::find(tool).ok_or_else(|| Error::internal("a command's tool is missing"))
-}
-
-/// Who sees the result of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Visibility {
-    /// Everyone at the table. The result is in the history.
-    Public,
-    /// Only the caller.
-    Ephemeral,
 }
 
 /// The result of a command.

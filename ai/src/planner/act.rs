@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use super::{
+    answer::ActView,
     memory::Scene,
     open::Opener,
     request::{ActRequest, may},
@@ -14,7 +15,7 @@ use crate::{
 use base::error::Result;
 use edge::{
     caller::Caller,
-    http::{Reply, answered},
+    http::{Written, answered},
 };
 
 /// Plans a text and gives the resulting command.
@@ -22,14 +23,14 @@ use edge::{
 /// # Errors
 /// The errors of [`may`]; `rate_limited`; `not_found`, `forbidden`, `validation_failed` for the request's references;
 /// `idempotency_in_flight`, `idempotency_key_reused`; `conflict` if the turn was cancelled.
-pub async fn act(app: &Ai, caller: &Caller, request: &ActRequest, asker: &Asker) -> Result<Reply> {
+pub async fn act(app: &Ai, caller: &Caller, request: &ActRequest, asker: &Asker) -> Result<Written<ActView>> {
     let began = Instant::now();
     may(app, caller, &request.text)?;
     let cx = Cx::new(app, caller, asker).await?;
     let scene = Scene::of(app, caller, request).await?;
     let counted = match app.limits.take_plan(&caller.tenant, scene.player) {
         Ok(counted) => counted,
-        Err(refused) => return answered(app, caller, request.key.as_ref()).await?.ok_or(refused),
+        Err(refused) => return answered(app, caller, request.key.as_ref()).await?.map(Written::Before).ok_or(refused),
     };
     let opener = Opener { cx: &cx, request, scene, counted: &counted, began };
     frame::run(&cx, Permit::at_once(&cx, TurnKind::Planner, Place::Free), &opener).await

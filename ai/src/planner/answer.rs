@@ -9,7 +9,13 @@ use super::{
     Reason,
     gates::{Allowed, FailedPredicate, Refused},
 };
-use crate::commands::{Command, spec::Visibility};
+use crate::{
+    commands::Command,
+    turns::{
+        start::{Ended, TurnAnswer},
+        view::Visibility,
+    },
+};
 
 /// The most characters of a model's refusal.
 const REFUSAL_CHARS_MAX: usize = 200;
@@ -100,6 +106,12 @@ pub struct ActView {
     /// Whether the same text was planned within the last 30 seconds and its plan was used again.
     pub cached: bool,
     pub turn_id: Uuid,
+}
+
+impl TurnAnswer for ActView {
+    fn ended(&self) -> Option<Ended> {
+        Some(Ended::well(self.turn_id))
+    }
 }
 
 impl ActView {

@@ -11,17 +11,20 @@ use crate::{
     commands::{
         self, Command,
         service::{action_report, counted, report_after},
-        spec::{CommandCx, CommandOutcome, Visibility},
+        spec::{CommandCx, CommandOutcome},
     },
     tools::{Rest, Work},
-    turns::rules::{self, job::Teller, narrate, resolution::Resolution, ruling::Ruling},
+    turns::{
+        rules::{self, job::Teller, narrate, resolution::Resolution, ruling::Ruling},
+        view::Visibility,
+    },
 };
 use base::error::{Code, Error, FieldError, Result};
 use db::{
     retry::{PAID, Tries},
     tenancy::{Origin, TenantTx},
 };
-use edge::{http::Reply, tenants::tasks::Task};
+use edge::{http::Written, tenants::tasks::Task};
 
 /// Whether the acting character was deleted during planning: it is not found, or rows that refer to it cannot be written.
 fn is_gone(error: &Error) -> bool {
@@ -36,7 +39,7 @@ impl PlanTurn<'_> {
         command: &'static Command,
         plan: PlanView,
         reason: Option<Reason>,
-    ) -> Result<Reply> {
+    ) -> Result<Written<ActView>> {
         let done = if command.is_turn() {
             self.by_turn(command, &plan, reason).await
         } else {
@@ -64,7 +67,7 @@ impl PlanTurn<'_> {
             {
                 self.refuse(Reason::ArgValidation.into(), Some(command), None).await
             }
-            done => done.map(|(reply, _)| reply),
+            done => done.map(|(answer, _)| answer),
         }
     }
 
@@ -74,7 +77,7 @@ impl PlanTurn<'_> {
         command: &'static Command,
         plan: &PlanView,
         reason: Option<Reason>,
-    ) -> Result<(Reply, Outcome)> {
+    ) -> Result<(Written<ActView>, Outcome)> {
         let (app, caller) = (self.talk.app, self.talk.caller);
         let actor = caller.actor().in_turn(self.talk.id, Origin::Turn);
         let mut tries = Tries::with(PAID);
@@ -101,7 +104,7 @@ impl PlanTurn<'_> {
             };
             match done {
                 Err(error) if tries.wait_to_retry(&error).await => {}
-                done => return done.map(|reply| (reply, Outcome::Executed)),
+                done => return done.map(|answer| (answer, Outcome::Executed)),
             }
         }
     }
@@ -113,7 +116,7 @@ impl PlanTurn<'_> {
         plan: &PlanView,
         reason: Option<Reason>,
         work: Work<'_>,
-    ) -> Result<Reply> {
+    ) -> Result<Written<ActView>> {
         let CommandOutcome { visibility, result, message, messages, call } = done;
         let mut plan = plan.clone();
         // A difficulty that the command keeps to itself.
@@ -140,7 +143,7 @@ impl PlanTurn<'_> {
         command: &'static Command,
         plan: &PlanView,
         reason: Option<Reason>,
-    ) -> Result<(Reply, Outcome)> {
+    ) -> Result<(Written<ActView>, Outcome)> {
         let deed = commands::deed::deed(plan.args.clone())?;
         let (turn, &Scene { campaign, player, scene, .. }) = (self.talk.id, &*self.scene);
         let acting = {
@@ -165,7 +168,7 @@ impl PlanTurn<'_> {
         let decided = ruling.decide().await?;
         if let Some(why) = decided.unclear.clone() {
             let refused = vec![FailedPredicate::unclear(why)].into();
-            return self.refuse(refused, Some(command), None).await.map(|reply| (reply, Outcome::Rejected));
+            return self.refuse(refused, Some(command), None).await.map(|answer| (answer, Outcome::Rejected));
         }
         let narration = match decided.is_a_tale() {
             true => narrate::narrate(&mut self.talk, &narrator, &acting.name, &deed, &decided.raw).await,
@@ -182,6 +185,6 @@ impl PlanTurn<'_> {
             ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
         };
         tracing::debug!(turn_id = %turn, command = command.name, tool = decided.tool, "the rules decided an action");
-        self.end_with(view, &messages, Rest::default()).await.map(|reply| (reply, Outcome::Executed))
+        self.end_with(view, &messages, Rest::default()).await.map(|answer| (answer, Outcome::Executed))
     }
 }

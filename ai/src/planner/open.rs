@@ -71,7 +71,7 @@ impl<'a> Opener<'a> {
         let mut turn = self.turn(start, scene);
         let said = turn.said();
         match store::open(&tx, &NewTurn { said: said.as_ref(), ..turn.row() }).await? {
-            Opened::Replay(reply) => return Ok(Opening::Replay(reply)),
+            Opened::Replay(stored) => return Ok(Opening::Replay(stored)),
             Opened::Runs(id) => turn.talk.id = id,
         }
         if turn.scene.is_fallen {

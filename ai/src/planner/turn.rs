@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::Arc};
 
-use serde_json::{Value, json, value::to_raw_value};
+use serde_json::{Value, json};
 
 use super::{
     Missing, Reason, SURE,
@@ -17,10 +17,10 @@ use crate::{
     tools::Rest,
     turns::{
         frame::Turn,
-        record::body_and_record,
+        record::{Recorded, recorded},
         store::{Ended, NewTurn},
         talk::Talk,
-        view::{Status, TurnView},
+        view::{Planned, Status, TurnView},
     },
 };
 use base::{
@@ -28,7 +28,7 @@ use base::{
     metrics,
 };
 use edge::{
-    http::Reply,
+    http::Written,
     limits::Counted,
     models::{Choice, TenantModels},
     tenants::{
@@ -53,6 +53,8 @@ pub(super) struct PlanTurn<'a> {
 }
 
 impl Turn for PlanTurn<'_> {
+    type Answer = ActView;
+
     /// Several texts of one player may be planned at the same time.
     const HAS_PLACE: bool = false;
 
@@ -60,25 +62,25 @@ impl Turn for PlanTurn<'_> {
         &self.talk
     }
 
-    async fn work(&mut self) -> Result<Reply> {
+    async fn work(&mut self) -> Result<Written<ActView>> {
         self.counted.keep();
         metrics::PLANNER_REQUESTS.inc();
         self.plan_and_do().await
     }
 
-    fn failed(&self, status: Status, why: &Error) -> Result<(Vec<u8>, String)> {
-        self.body_and_record(status, self.without_plan(why.code).as_ref())
+    fn failed(&self, status: Status, why: &Error) -> Result<Recorded> {
+        self.recorded(status, self.without_plan(why.code).as_ref())
     }
 
     /// If the model timed out or cannot be reached, that is an outcome, and the idempotency key may be used again.
-    fn told(&self, ended: Result<Reply>) -> Result<Reply> {
+    fn told(&self, ended: Result<Written<TurnView>>) -> Result<Written<ActView>> {
         let error = match ended {
             Ok(_) => return Err(cancelled().for_turn(self.talk.id)),
             Err(error) => error,
         };
         if let Some(view) = self.without_plan(error.code) {
             self.count_outcome(&view);
-            return Reply::ok(&view);
+            return Written::ok(view);
         }
         metrics::PLANNER_DECISIONS.with_label_values(&["failed"]).inc();
         Err(error)
@@ -114,7 +116,7 @@ impl PlanTurn<'_> {
         Some(ActView::quiet(self.talk.id, outcome, message, false))
     }
 
-    async fn plan_and_do(&mut self) -> Result<Reply> {
+    async fn plan_and_do(&mut self) -> Result<Written<ActView>> {
         let choice = self.choose(Task::Plan)?;
         self.talk.take(choice);
         let allowed = Allowed::of(self.talk.caller, self.scene.allowed.as_ref());
@@ -147,7 +149,7 @@ impl PlanTurn<'_> {
     }
 
     /// Handles a plan that passed every gate.
-    async fn passed(&mut self, allowed: Allowed, command: &'static Command, args: Value) -> Result<Reply> {
+    async fn passed(&mut self, allowed: Allowed, command: &'static Command, args: Value) -> Result<Written<ActView>> {
         let plan = PlanView { command: command.name, args, confidence: self.confidence };
         let (turn, cached) = (self.talk.id, self.cached);
         if self.request.dry_run {
@@ -169,7 +171,7 @@ impl PlanTurn<'_> {
     }
 
     /// The model timed out or cannot be reached.
-    async fn without_model(&mut self, allowed: Allowed, code: Code) -> Result<Reply> {
+    async fn without_model(&mut self, allowed: Allowed, code: Code) -> Result<Written<ActView>> {
         let features = &self.talk.caller.tenant.settings.features;
         let falls_back = code == Code::LlmTimeout
             && features.planner_fallback == Fallback::Roll
@@ -187,24 +189,29 @@ impl PlanTurn<'_> {
         refused: Refused,
         command: Option<&Command>,
         said: Option<String>,
-    ) -> Result<Reply> {
+    ) -> Result<Written<ActView>> {
         self.settle(ActView::rejected(self.talk.id, refused, command, said, self.cached)).await
     }
 
     /// Ends the turn with an outcome that changed nothing.
-    async fn settle(&self, view: ActView) -> Result<Reply> {
+    async fn settle(&self, view: ActView) -> Result<Written<ActView>> {
         self.end_with(view, &[], Rest::default()).await
     }
 
     /// Ends the turn with its outcome, the messages for the table, and the rest of the work to commit.
-    pub(super) async fn end_with(&self, view: ActView, messages: &[NewMessage], rest: Rest) -> Result<Reply> {
-        let reply = Reply::ok(&view)?;
-        let (_, record) = self.body_and_record(Status::Succeeded, Some(&view))?;
+    pub(super) async fn end_with(
+        &self,
+        view: ActView,
+        messages: &[NewMessage],
+        rest: Rest,
+    ) -> Result<Written<ActView>> {
+        let Recorded { record, .. } = self.recorded(Status::Succeeded, Some(&view))?;
+        let answer = Written::ok(view)?;
         let calls = &self.talk.llm_calls;
-        let ended = Ended { status: Status::Succeeded, record, calls, body: &reply.body, reply: None };
+        let ended = Ended { status: Status::Succeeded, record, calls, answer: answer.stored(), reply: None };
         self.talk.end(&self.row(), ended, messages, rest).await?;
-        self.count_outcome(&view);
-        Ok(reply)
+        answer.now().into_iter().for_each(|view| self.count_outcome(view));
+        Ok(answer)
     }
 
     pub(super) fn row(&self) -> NewTurn<'_> {
@@ -212,15 +219,15 @@ impl PlanTurn<'_> {
     }
 
     /// The turn as `GET …/turns/{id}` shows it, and its record. A client that did not wait for the answer finds everything there.
-    fn body_and_record(&self, status: Status, view: Option<&ActView>) -> Result<(Vec<u8>, String)> {
-        let planned = view.map(to_raw_value).transpose().map_err(Error::internal)?;
+    fn recorded(&self, status: Status, view: Option<&ActView>) -> Result<Recorded> {
+        let planned = view.map(|view| Planned::of(view, view.visibility)).transpose()?;
         let turn = TurnView {
             narrative: view.map(|view| view.message.clone()).unwrap_or_default(),
             planned,
             ..self.talk.view(status)
         };
         let words = prompt_text::without_words(&self.words.0, self.words.1.clone());
-        body_and_record(&turn, None, &self.talk.trace(words))
+        recorded(turn, None, &self.talk.trace(words))
     }
 
     /// Logs and counts the outcome, without quoting the player or the model.

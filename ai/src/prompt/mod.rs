@@ -65,3 +65,47 @@ pub struct LoreDecision {
     #[schema(value_type = String)]
     pub reason: LoreReason,
 }
+
+/// Whether a prompt was in the server's cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cache {
+    Hit,
+    Miss,
+}
+
+impl Cache {
+    /// Whether it was.
+    #[must_use]
+    pub fn of(is_hit: bool) -> Self {
+        if is_hit { Self::Hit } else { Self::Miss }
+    }
+
+    /// The name in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Miss => "miss",
+        }
+    }
+}
+
+/// What a session's AI got to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Context {
+    Overview,
+    Delta,
+}
+
+impl Context {
+    /// The name in JSON and in metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Overview => "overview",
+            Self::Delta => "delta",
+        }
+    }
+}

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{
-    LoreDecision, LoreReason,
+    Cache, Context, LoreDecision, LoreReason,
     assemble::assemble,
     cache::Prompts,
     lore::ScopeLore,
@@ -65,10 +65,12 @@ pub struct Preview {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recall: Option<RecallReport>,
     /// `hit` if the base prompt was in the cache.
-    pub cache: &'static str,
+    #[schema(value_type = String)]
+    pub cache: Cache,
     /// What a session's AI would read about the game: `overview` or `delta`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub context: Option<&'static str>,
+    #[schema(value_type = Option<String>, required = false)]
+    pub context: Option<Context>,
     pub base_hash: String,
     pub base_tokens: u32,
     pub total_tokens: u32,
@@ -137,13 +139,11 @@ pub async fn preview_in(
         sections,
         messages,
         lore,
-        cache: if hit { "hit" } else { "miss" },
+        cache: Cache::of(hit),
         context: None,
         base_hash: shown.base_hash.as_ref().to_owned(),
         base_tokens: shown.base_tokens,
-        recall: shown
-            .recall
-            .map(|report| RecallReport { query: report.query.or_else(|| Some(look.action.to_owned())), ..report }),
+        recall: shown.recall.map(|report| report.about(look.action)),
         too_large: shown.too_large,
     })
 }

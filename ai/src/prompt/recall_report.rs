@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -30,6 +29,7 @@ pub struct RecallReport {
     /// Empty if there was room for all. Else all memories in the prompt, in the order of writing, and then the best 50 that are left out; 1,000
     /// at most.
     #[schema(max_items = 1000)]
+    #[serde(deserialize_with = "unfolded")]
     pub items: Vec<RecallItem>,
 }
 
@@ -171,17 +171,22 @@ impl From<KeptItem<'_>> for RecallItem {
     }
 }
 
-/// Makes a [`RecallReport`] of a kept one. Older records have whole items, and what cannot be read is left out.
-pub fn unfold(kept: &mut Value, action: &str) {
-    let Value::Object(report) = kept else { return };
-    report.entry("query").or_insert_with(|| action.into());
-    if let Some(Value::Array(items)) = report.get_mut("items") {
-        let read = |item: Value| match item {
-            Value::Object(_) => Some(item),
-            kept => serde_json::to_value(RecallItem::from(KeptItem::deserialize(kept).ok()?)).ok(),
-        };
-        *items = std::mem::take(items).into_iter().filter_map(read).collect();
+/// Reads the items of a kept report. Older records have whole items, and what cannot be read is left out.
+fn unfolded<'de, D: Deserializer<'de>>(items: D) -> Result<Vec<RecallItem>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Item {
+        Kept(KeptItem<'static>),
+        Whole(RecallItem),
+        Unreadable(IgnoredAny),
     }
+    let items = Vec::<Item>::deserialize(items)?;
+    let read = items.into_iter().filter_map(|item| match item {
+        Item::Kept(item) => Some(item.into()),
+        Item::Whole(item) => Some(item),
+        Item::Unreadable(_) => None,
+    });
+    Ok(read.collect())
 }
 
 impl RecallReport {
@@ -210,6 +215,12 @@ impl RecallReport {
             left_out: selection.left_out,
             items: taken.iter().take(ITEMS_MAX - left.len().min(ITEMS_MAX)).chain(left).filter_map(item).collect(),
         }
+    }
+
+    /// A kept report with its query, which is the action unless it says otherwise.
+    #[must_use]
+    pub fn about(self, action: &str) -> Self {
+        Self { query: self.query.or_else(|| Some(action.to_owned())), ..self }
     }
 
     /// Reports what was left out so that the prompt fits into the model's context. `shown` are the memories that stay, in the order

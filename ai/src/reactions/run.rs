@@ -13,7 +13,7 @@ use crate::{
     state::Ai,
     turns::{
         answer,
-        job::{Job, OnBusy, OnFailure, Reaction, Way},
+        job::{Job, Reaction},
         running::Asker,
         start::start,
         store::{self, Failure, Place},
@@ -149,22 +149,13 @@ async fn attempt(app: &web::Data<Ai>, caller: &Caller, claimed: &Claimed) -> Res
         _ => return Err(cancelled()),
     };
     let (settings, action) = read(app, claimed).await?;
+    let [campaign, entity, player] = [claimed.campaign, claimed.entity, claimed.player].map(|id| id.to_string());
     let job = Job {
-        campaign: claimed.campaign.to_string(),
-        kind: claimed.entity_kind,
-        entity: claimed.entity.to_string(),
-        player: claimed.player.to_string(),
-        action,
-        mechanics: None,
-        mode: None,
-        on_busy: OnBusy::Reject,
-        on_failure: OnFailure::Revert,
         key: Some(IdempotencyKey {
             key: claimed.id.to_string(),
             route: "reactions".to_owned(),
             fingerprint: Vec::new(),
         }),
-        way: Way::Answer,
         reaction: Some(Reaction {
             id: claimed.id,
             cause: if claimed.kind == "prayer" { Cause::Prayer } else { Cause::Significance },
@@ -172,6 +163,7 @@ async fn attempt(app: &web::Data<Ai>, caller: &Caller, claimed: &Claimed) -> Res
             reverts: settings.reverts(),
             expires_seconds: settings.expires_seconds(),
         }),
+        ..Job::new(&campaign, (claimed.entity_kind, &entity), &player, action)
     };
     let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
         answer::react(&app, &caller, &job, &asker, place).await

@@ -31,7 +31,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Answer, Body, Reply, Written, answered,
+        Answer, Body, StoredAnswer, Written, answered,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
@@ -255,7 +255,7 @@ async fn answer(
 /// The result of asking the session's frontend, before the call has a transaction.
 enum First {
     /// The same call was made before.
-    Replay(Reply),
+    Replay(StoredAnswer),
     Heard(Option<Heard>),
 }
 

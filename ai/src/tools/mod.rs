@@ -192,6 +192,7 @@ impl Tool {
     ///
     /// # Errors
     /// `validation_failed` with pointers into the arguments; the tool's own errors.
+    #[tracing::instrument(level = "debug", name = "tool_call", skip_all, fields(tool = self.name))]
     pub async fn run(&self, cx: &ToolCx<'_>, arguments: Value) -> Result<Value> {
         (self.run)(cx, arguments).await
     }

@@ -133,6 +133,7 @@ fn why_useless(completion: &Completion, request: &ChatRequest<'_>) -> Option<&'s
     }
 }
 
+#[tracing::instrument(level = "debug", name = "model_call", skip_all, fields(task = task.as_str(), model = choice.endpoint.model))]
 async fn ask_one(
     app: &Ai,
     task: Task,
@@ -156,7 +157,7 @@ async fn ask_one(
         metrics::LLM_TOKENS.with_label_values(&[kind]).inc_by(tokens);
     }
     let call = LlmCall {
-        task,
+        task: Some(task),
         profile: choice.profile.clone(),
         parameters: choice.endpoint.options.parameters.clone(),
         cost_micros: choice.prices.map(|prices| prices.cost_micros(&completion.usage)),

@@ -87,7 +87,7 @@ impl CleaningRule {
 }
 
 /// What was removed from an answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Removed {
     /// The member of `settings.clean_answers` that asks for it.
     pub rule: CleaningRule,

@@ -1,14 +1,14 @@
 //! The events of a turn. They come from the log of the server that runs it, or else from the database or, if the turn was not
 //! streamed, from its record. The last event, how the turn ended, always comes from its record.
 
-use std::{collections::HashMap, time::Duration};
+use std::{borrow::Cow, collections::HashMap, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse,
     web::{self, BytesMut},
 };
 use futures_util::{StreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::{json, value::RawValue};
 use sqlx::postgres::PgRow;
 use tokio::{
     sync::watch,
@@ -18,11 +18,17 @@ use uuid::Uuid;
 
 use super::{
     kind::TurnKind,
-    live::{CALL, Delivery, Item, Live, NUMBERS_PER_RUN, Position, RESULT, STARTED, TEXT, raw, unheard},
+    live::{
+        CALL, Called, Delivery, Item, Live, NUMBERS_PER_RUN, Position, RESULT, Resulted, STARTED, TEXT, raw, unheard,
+    },
     trace,
+    view::{CallError, TurnView},
     words::{self, Words},
 };
-use crate::state::Ai;
+use crate::{
+    state::Ai,
+    tools::{self, Tool},
+};
 use base::{
     error::{Code, Error, Problem, Result},
     metrics,
@@ -63,8 +69,8 @@ pub struct Listener {
     is_silent: bool,
     /// The kind of the turn.
     kind: Option<TurnKind>,
-    /// The tools of the announced calls, for listeners who may not see all results.
-    tools: HashMap<String, String>,
+    /// The tools of the announced calls, for listeners who may not see all results; None for an unknown one.
+    tools: HashMap<String, Option<&'static Tool>>,
     /// Nothing is sent before this time.
     resumes: Instant,
     until: Instant,
@@ -179,15 +185,12 @@ impl Listener {
 
     /// An event in the form in which this listener may see it. Withholds what [`Words`] says.
     fn event(&mut self, mut told: Delivery) -> Event {
-        if matches!(told.name, CALL | RESULT) && !self.caller.sees_secrets() {
-            let mut data: Value = serde_json::from_str(told.data.get()).unwrap_or_default();
-            let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
-            if told.name == CALL {
-                self.tools.insert(text("id"), text("name"));
-            }
-            let tool = self.tools.get(&text("id")).map(String::as_str);
-            Words::of_listener(&self.caller, self.kind).narrow_event(&mut data, tool);
-            told.data = raw(&data);
+        if !self.caller.sees_secrets() {
+            told.data = match told.name {
+                CALL => self.narrowed_call(&told.data),
+                RESULT => self.narrowed_result(&told.data),
+                _ => told.data,
+            };
         }
         let is_last = !matches!(told.name, STARTED | TEXT | CALL | RESULT);
         let Position { seq, offset } = told.at;
@@ -197,6 +200,26 @@ impl Listener {
             None => format!("{}:{seq}", self.turn),
         };
         Event { id, is_last, name: told.name, data: told.data }
+    }
+
+    /// A call as this listener may see it. Of one that cannot be read, nothing.
+    fn narrowed_call(&mut self, data: &RawValue) -> Box<RawValue> {
+        let Ok(mut call) = serde_json::from_str::<Called<'_>>(data.get()) else { return Box::default() };
+        let tool = tools::find(&call.name);
+        Words::of_listener(&self.caller, self.kind).narrow_arguments(tool, call.arguments.to_mut());
+        let narrowed = raw(&call);
+        self.tools.insert(call.id.into_owned(), tool);
+        narrowed
+    }
+
+    /// The same for the result of a call.
+    fn narrowed_result(&self, data: &RawValue) -> Box<RawValue> {
+        let Ok(answered) = serde_json::from_str::<Resulted<'_>>(data.get()) else { return Box::default() };
+        let Resulted { id, status, result, error } = answered;
+        let (mut result, mut error) = (result.map(Cow::into_owned), error.map(Cow::into_owned));
+        let tool = self.tools.get(&*id).copied().flatten();
+        Words::of_listener(&self.caller, self.kind).narrow_result(tool, &mut result, error.as_mut());
+        raw(&Resulted { id, status, result: result.map(Cow::Owned), error: error.map(Cow::Owned) })
     }
 
     /// The events in the database. One statement.
@@ -230,7 +253,7 @@ impl Listener {
             saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: event_name(&name)?, data })).collect();
         if items.is_empty() && status != "queued" {
             // The turn was not streamed, or has only begun.
-            items = of_record(self.turn, &row.read::<Option<Value>>("view")?.unwrap_or_default());
+            items = of_record(self.turn, trace::read_part(&row, "view"));
         }
         let mut told = unheard(&items, first, &mut self.at);
         if ended {
@@ -243,16 +266,17 @@ impl Listener {
     }
 
     /// The event for the end of the turn.
-    fn end(&self, row: &PgRow) -> Result<(&'static str, Value)> {
+    fn end(&self, row: &PgRow) -> Result<(&'static str, serde_json::Value)> {
         Ok(match row.read::<&str>("status")? {
             "failed" => {
-                let error: Option<Value> = row.read("error")?;
+                let error: Option<CallError> = trace::read_part(row, "error");
                 ("turn.failed", json!({ "turn_id": self.turn, "error": error }))
             }
             "cancelled" => ("turn.cancelled", json!({ "turn_id": self.turn })),
             _ => {
-                let mut turn = row.read::<Option<Value>>("view")?.unwrap_or_default();
-                trace::words(row, &self.caller)?.narrow(&mut turn);
+                let mut turn: Option<TurnView> = trace::read_part(row, "view");
+                let words = trace::words(row, &self.caller)?;
+                turn.iter_mut().for_each(|turn| words.narrow(turn));
                 ("turn.completed", json!({ "turn": turn }))
             }
         })
@@ -270,21 +294,15 @@ fn event_name(name: &str) -> Option<&'static str> {
 }
 
 /// The events that the turn would have sent.
-fn of_record(turn: Uuid, view: &Value) -> Vec<Item> {
+fn of_record(turn: Uuid, view: Option<TurnView>) -> Vec<Item> {
     let mut items = vec![Item::started(turn)];
-    for call in view["tool_calls"].as_array().into_iter().flatten() {
-        let part = |names: &[&str]| -> Value {
-            names
-                .iter()
-                .filter_map(|name| Some(((*name).to_owned(), call.get(*name)?.clone())))
-                .collect::<serde_json::Map<_, _>>()
-                .into()
-        };
-        items.push(Item::event(CALL, &part(&["id", "name", "arguments"])));
-        items.push(Item::event(RESULT, &part(&["id", "status", "result", "error"])));
+    let Some(TurnView { tool_calls, narrative, .. }) = view else { return items };
+    for call in &tool_calls {
+        items.push(Item::call(&call.id, &call.name, &call.arguments));
+        items.push(Item::result(call));
     }
-    if let Some(narrative) = view["narrative"].as_str().filter(|n| !n.is_empty()) {
-        items.push(Item { name: TEXT, data: narrative.to_owned() });
+    if !narrative.is_empty() {
+        items.push(Item { name: TEXT, data: narrative });
     }
     items
 }

@@ -8,10 +8,11 @@ use uuid::Uuid;
 use super::{
     cx::{Cx, Start},
     place::Permit,
+    record::Recorded,
     running::Spot,
     store::{self, Failure},
     talk::Talk,
-    view::Status,
+    view::{Status, TurnView},
 };
 use base::{
     clock::millis,
@@ -19,7 +20,7 @@ use base::{
     metrics,
 };
 use db::retry;
-use edge::http::Reply;
+use edge::http::{StoredAnswer, Written};
 
 /// A requested turn of some kind, before it runs.
 pub(crate) trait Open {
@@ -38,26 +39,27 @@ pub(crate) enum Opening<T> {
     /// The turn waits under this id, as requested.
     Waits(Uuid),
     /// The same request ran before.
-    Replay(Reply),
+    Replay(StoredAnswer),
 }
 
 /// A turn that runs.
 pub(crate) trait Turn {
+    /// What a client gets that waits for the turn.
+    type Answer;
+
     /// Whether only one turn at a time may run for its subject.
     const HAS_PLACE: bool = true;
 
     fn talk(&self) -> &Talk<'_>;
 
     /// Does the work, commits the end of the turn, and returns the answer.
-    async fn work(&mut self) -> Result<Reply>;
+    async fn work(&mut self) -> Result<Written<Self::Answer>>;
 
-    /// The answer and the record of a turn that ends without success.
-    fn failed(&self, status: Status, why: &Error) -> Result<(Vec<u8>, String)>;
+    /// A turn that ends without success, and its record.
+    fn failed(&self, status: Status, why: &Error) -> Result<Recorded>;
 
-    /// What the client gets for a turn that ended without success. It is given an answer if the turn was cancelled, or else an error.
-    fn told(&self, ended: Result<Reply>) -> Result<Reply> {
-        ended
-    }
+    /// What the client gets for a turn that ended without success. It is given the turn if it was cancelled, or else an error.
+    fn told(&self, ended: Result<Written<TurnView>>) -> Result<Written<Self::Answer>>;
 
     /// Whether the prompt came unchanged from the cache, or the plan did.
     fn is_hit(&self) -> bool {
@@ -65,35 +67,40 @@ pub(crate) trait Turn {
     }
 }
 
+/// The answer of a turn, or the one that its key stores.
+pub(crate) type Answered<O> = Written<<<O as Open>::Turn as Turn>::Answer>;
+
 /// Runs a turn to its end.
 ///
 /// # Errors
 /// `turn_in_progress`; the errors of opening and of the work, with the turn's id.
-pub(crate) async fn run<O: Open>(cx: &Cx<'_>, mut permit: Permit<'_>, opener: &O) -> Result<Reply> {
+#[tracing::instrument(level = "debug", name = "turn", skip_all, fields(turn_id))]
+pub(crate) async fn run<O: Open>(cx: &Cx<'_>, mut permit: Permit<'_>, opener: &O) -> Result<Answered<O>> {
     let mut turn = loop {
         let place = permit.place();
         let start = Start { place, id: place.turn(), at: Instant::now() };
         match retry::repeat(place.patience(), async || opener.open(start).await).await {
             Ok(Opening::Runs(turn)) => break turn,
             Ok(Opening::Waits(turn)) => Box::pin(permit.has_row(turn)).await?,
-            Ok(Opening::Replay(reply)) => return Ok(reply),
+            Ok(Opening::Replay(stored)) => return Ok(Written::Before(stored)),
             Err(error) => Box::pin(permit.again(error)).await?,
         }
     };
     let (id, tenant) = (turn.talk().id, cx.caller.tenant_id());
+    tracing::Span::current().record("turn_id", tracing::field::display(id));
     let spot = O::Turn::HAS_PLACE.then(|| Spot::of(tenant, &turn.talk().subject));
     let _entered = cx.app.running.enter(id, cx.asker, tenant, spot);
     permit.runs();
     let result = match turn.work().await {
-        Ok(reply) => Ok(reply),
+        Ok(answer) => Ok(answer),
         Err(error) => Box::pin(give_up(&*turn, error)).await,
     };
-    log(turn.talk(), &result, turn.is_hit());
+    log(turn.talk(), result.as_ref().err(), turn.is_hit());
     result
 }
 
 /// Ends a turn without success and reverts its effects.
-async fn give_up<T: Turn>(turn: &T, error: Error) -> Result<Reply> {
+async fn give_up<T: Turn>(turn: &T, error: Error) -> Result<Written<T::Answer>> {
     let talk = turn.talk();
     talk.save_told().await;
     if let Some(cause) = error.cause() {
@@ -104,8 +111,8 @@ async fn give_up<T: Turn>(turn: &T, error: Error) -> Result<Reply> {
         true => (Status::Cancelled, "cancelled", "The turn was cancelled."),
         false => (Status::Failed, error.code.as_str(), error.detail.as_ref()),
     };
-    let (body, record) = match turn.failed(status, &error) {
-        Ok((body, record)) => (Ok(body), Some(record)),
+    let (answer, record) = match turn.failed(status, &error) {
+        Ok(Recorded { answer, record }) => (Ok(answer), Some(record)),
         Err(error) => (Err(error), None),
     };
     let failure = Failure { status, code, message, record, calls: &talk.llm_calls };
@@ -116,7 +123,7 @@ async fn give_up<T: Turn>(turn: &T, error: Error) -> Result<Reply> {
     }
     metrics::TURNS.with_label_values(&[talk.subject.kind.as_str(), status.as_str()]).inc();
     turn.told(match is_cancelled {
-        true => body.map(|body| Reply { status: 200, body, ..Reply::default() }),
+        true => answer,
         false => Err(error.for_turn(talk.id)),
     })
 }
@@ -128,10 +135,10 @@ async fn was_cancelled_elsewhere(talk: &Talk<'_>, error: &Error) -> bool {
 }
 
 /// Logs and counts that a turn ended.
-fn log(talk: &Talk<'_>, result: &Result<Reply>, cache_hit: bool) {
+fn log(talk: &Talk<'_>, error: Option<&Error>, cache_hit: bool) {
     let (kind, took) = (talk.subject.kind.as_str(), talk.started.elapsed());
     metrics::TURN_SECONDS.with_label_values(&[kind]).observe(took.as_secs_f64());
-    let outcome = result.as_ref().map_or_else(|e| e.code.as_str(), |_| "answered");
+    let outcome = error.map_or("answered", |error| error.code.as_str());
     tracing::info!(
         request_id = %talk.caller.request, turn_id = %talk.id, kind, outcome, cache_hit,
         llm_calls = talk.usage.llm_calls, tool_calls = talk.tool_calls.len(), ms = millis(took), "turn ended"

@@ -11,9 +11,10 @@ use super::{
     answer,
     job::{Job, OnBusy, OnFailure, Way},
     kind::TurnKind,
+    record::TurnRecord,
     running::Asker,
     start::{TurnStarted, Wish, respond},
-    trace::{self, TurnRecord},
+    trace,
     undo::{self, TurnUndoing, TurnUndone},
     view::{Status, TurnView},
     words,
@@ -82,20 +83,8 @@ async fn start(
     let (campaign, entity) = path;
     let key = body.idempotency;
     let mechanics = mechanics_turn_id;
-    let job = Job {
-        campaign,
-        kind,
-        entity,
-        player: player_id,
-        action,
-        mechanics,
-        mode: reply_mode,
-        on_busy,
-        on_failure,
-        key,
-        reaction: None,
-        way: Way::Answer,
-    };
+    let usual = Job::new(&campaign, (kind, &entity), &player_id, action);
+    let job = Job { mechanics, mode: reply_mode, on_busy, on_failure, key, ..usual };
     run(app, caller, request, stream, job).await
 }
 
@@ -126,20 +115,9 @@ async fn greet(
     validate::check(&body.value)?;
     let GreetInput { player_id, greeting, stream } = body.value;
     let (campaign, entity) = path;
-    let job = Job {
-        campaign,
-        kind,
-        entity,
-        player: player_id,
-        action: String::new(),
-        mechanics: None,
-        mode: None,
-        on_busy: OnBusy::Reject,
-        on_failure: OnFailure::Revert,
-        key: body.idempotency,
-        reaction: None,
-        way: Way::Greeting(usize::try_from(greeting).unwrap_or(usize::MAX)),
-    };
+    let usual = Job::new(&campaign, (kind, &entity), &player_id, String::new());
+    let way = Way::Greeting(usize::try_from(greeting).unwrap_or(usize::MAX));
+    let job = Job { key: body.idempotency, way, ..usual };
     run(app, caller, request, stream, job).await
 }
 
@@ -293,8 +271,8 @@ pub async fn list(
         .bind(entity_slug)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    let id_and_view = |row: &PgRow| Ok((row.read::<Uuid>("id")?, trace::view_of_row(row, &caller)?));
-    let key = |(id, _): &(Uuid, serde_json::Value)| (*id, None);
+    let id_and_view = |row: &PgRow| Ok((row.read::<Uuid>("id")?, trace::record_of_row(row, &caller)?));
+    let key = |(id, _): &(Uuid, TurnRecord)| (*id, None);
     let turns = page.finish(stored::each(&rows, id_and_view), page.has_more(&rows), key);
     Ok(Answer::ok(page.serialize_items(turns, key, |(_, view)| Ok(view))?))
 }

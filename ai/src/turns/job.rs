@@ -1,6 +1,6 @@
 //! A request for a turn of an NPC or owner.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ pub enum OnBusy {
 }
 
 /// What to do with a failed turn's effects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnFailure {
     /// Revert them.
@@ -64,6 +64,25 @@ pub struct Job {
 }
 
 impl Job {
+    /// An answer to what a player does. The names are ids or slugs.
+    #[must_use]
+    pub fn new(campaign: &str, (kind, entity): (EntityKind, &str), player: &str, action: String) -> Self {
+        Self {
+            campaign: campaign.to_owned(),
+            kind,
+            entity: entity.to_owned(),
+            player: player.to_owned(),
+            action,
+            mechanics: None,
+            mode: None,
+            on_busy: OnBusy::Reject,
+            on_failure: OnFailure::Revert,
+            key: None,
+            reaction: None,
+            way: Way::Answer,
+        }
+    }
+
     /// Why the entity has the turn.
     #[must_use]
     pub fn cause(&self) -> Cause {

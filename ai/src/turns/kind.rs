@@ -31,6 +31,16 @@ impl TurnKind {
         }
     }
 
+    /// Whose answer it is: an NPC's or an owner's, or neither.
+    #[must_use]
+    pub fn of_entity(self) -> Option<EntityKind> {
+        match self {
+            Self::Npc => Some(EntityKind::Npc),
+            Self::Owner => Some(EntityKind::Owner),
+            Self::Gm | Self::Rules | Self::Planner => None,
+        }
+    }
+
     /// The kind with this name in the database.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

@@ -12,7 +12,7 @@ use super::{
     answer, ask,
     clean::{Cleaner, Removed},
     gm::{self, job::GmJob},
-    job::{Job, OnBusy, OnFailure, Way},
+    job::{Job, OnBusy, OnFailure},
     running::Asker,
     start,
     store::{UsedBy, used},
@@ -462,25 +462,13 @@ async fn count(app: &Ai, caller: &Caller, campaign: Uuid, call: LlmCall) -> Resu
 pub async fn take(app: &web::Data<Ai>, caller: &Caller, question: &Question<'_>) -> Result<Uuid> {
     let mode = question.mode;
     let (campaign, action) = (question.campaign.to_owned(), question.action.to_owned());
-    let started = match question.subject.clone() {
+    match question.subject.clone() {
         PromptSubject::Entity { kind, entity, player } => {
-            let job = Job {
-                campaign,
-                kind,
-                entity,
-                player,
-                action,
-                mechanics: None,
-                mode,
-                on_busy: OnBusy::Reject,
-                on_failure: OnFailure::Revert,
-                key: None,
-                reaction: None,
-                way: Way::Answer,
-            };
-            start::start(app, caller, true, async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
+            let job = Job { mode, ..Job::new(&campaign, (kind, &entity), &player, action) };
+            let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
                 answer::run(&app, &caller, &job, &asker).await
-            })?
+            };
+            start::start(app, caller, true, run)?.turn().await
         }
         PromptSubject::Session(id) => {
             let job = GmJob {
@@ -496,17 +484,10 @@ pub async fn take(app: &web::Data<Ai>, caller: &Caller, question: &Question<'_>)
                 on_failure: OnFailure::Revert,
                 key: None,
             };
-            start::start(app, caller, true, async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
+            let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
                 gm::run(&app, &caller, &job, &asker).await
-            })?
-        }
-    };
-    match started.begun().await? {
-        Ok(turn) => Ok(turn),
-        Err(reply) => {
-            let answer: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-            let id = answer.get("id").and_then(Value::as_str).and_then(|id| Uuid::try_parse(id).ok());
-            id.ok_or_else(|| Error::internal("a turn without an id"))
+            };
+            start::start(app, caller, true, run)?.turn().await
         }
     }
 }

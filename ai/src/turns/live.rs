@@ -3,10 +3,16 @@
 //! Each turn has one log in memory. Text is appended at its end, and listeners read on from their own positions at their own pace.
 //! A copy goes to the database a few times a second ([`Live::unsaved`]), for listeners on other servers and later ones.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+};
 
-use serde::Serialize;
-use serde_json::{json, value::RawValue};
+use serde::{Deserialize, Serialize};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -50,25 +56,36 @@ impl Item {
 
     /// The event that a tool is called.
     #[must_use]
-    pub fn call(id: &str, name: &str, arguments: &serde_json::Value) -> Self {
-        Self::event(CALL, &json!({ "id": id, "name": name, "arguments": arguments }))
+    pub fn call(id: &str, name: &str, arguments: &Value) -> Self {
+        Self::event(CALL, &Called { id: id.into(), name: name.into(), arguments: Cow::Borrowed(arguments) })
     }
 
     /// The event with the result of a call.
     #[must_use]
     pub fn result(call: &ToolCall) -> Self {
-        #[derive(Serialize)]
-        struct Outcome<'a> {
-            id: &'a str,
-            status: CallStatus,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            result: Option<&'a serde_json::Value>,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            error: Option<&'a CallError>,
-        }
         let ToolCall { id, status, result, error, .. } = call;
-        Self::event(RESULT, &Outcome { id, status: *status, result: result.as_ref(), error: error.as_ref() })
+        let (result, error) = (result.as_ref().map(Cow::Borrowed), error.as_ref().map(Cow::Borrowed));
+        Self::event(RESULT, &Resulted { id: id.into(), status: *status, result, error })
     }
+}
+
+/// The data of the event that a tool is called.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Called<'a> {
+    pub id: Cow<'a, str>,
+    pub name: Cow<'a, str>,
+    pub arguments: Cow<'a, Value>,
+}
+
+/// The data of the event with the result of a call.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Resulted<'a> {
+    pub id: Cow<'a, str>,
+    pub status: CallStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Cow<'a, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Cow<'a, CallError>>,
 }
 
 /// How far a listener has read: item `seq` (from 1 in the turn's first run) and, for a text, only its first `offset` bytes.
@@ -111,8 +128,8 @@ pub fn unheard(items: &[Item], first: usize, at: &mut Position) -> Vec<Delivery>
 }
 
 /// A value as JSON.
-pub fn raw(value: &serde_json::Value) -> Box<RawValue> {
-    RawValue::from_string(value.to_string()).unwrap_or_default()
+pub fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).unwrap_or_default()
 }
 
 /// The log of a turn.

@@ -36,7 +36,7 @@ pub mod lab;
 pub mod list;
 mod live;
 pub(crate) mod place;
-pub(crate) mod record;
+pub mod record;
 pub mod rules;
 pub mod running;
 pub mod start;

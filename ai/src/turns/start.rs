@@ -10,13 +10,14 @@ use actix_web::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
+use tracing::Instrument;
 use uuid::Uuid;
 
 use super::{
     events::{Listener, answer},
     live::{Live, Position},
     running::Asker,
-    view::Status,
+    view::{Status, TurnView},
     words::Words,
 };
 use crate::state::Ai;
@@ -24,7 +25,7 @@ use base::error::{Code, Error, Result};
 use edge::{
     admission,
     caller::Caller,
-    http::{Reply, answered, idempotency::IdempotencyKey},
+    http::{Answer, Written, answered, idempotency::IdempotencyKey},
     limits::{Counted, Permit},
     panics::{self, Panicked},
 };
@@ -63,24 +64,77 @@ pub struct TurnStarted {
     pub status: Status,
 }
 
+/// What a turn answers.
+pub(crate) trait TurnAnswer: Serialize + Sized {
+    /// The turn, if there is one, and how it ended.
+    fn ended(&self) -> Option<Ended>;
+
+    /// What the caller may read of it. An answer says nothing else, unless this is written otherwise.
+    ///
+    /// # Errors
+    /// `internal` if a stored answer cannot be read.
+    fn seen_by(answer: Written<Self>, _: &Caller) -> Result<Written<Self>> {
+        Ok(answer)
+    }
+}
+
+/// A turn that has ended, as every answer names it, also a stored one.
+#[derive(Deserialize)]
+pub(crate) struct Ended {
+    #[serde(alias = "turn_id")]
+    pub id: Uuid,
+    /// The answer of the rules has no status: it succeeded.
+    #[serde(default = "succeeded")]
+    pub status: Status,
+}
+
+fn succeeded() -> Status {
+    Status::Succeeded
+}
+
+impl Ended {
+    /// A turn whose answer has no status.
+    #[must_use]
+    pub fn well(id: Uuid) -> Self {
+        Self { id, status: succeeded() }
+    }
+}
+
+impl TurnAnswer for TurnView {
+    fn ended(&self) -> Option<Ended> {
+        Some(Ended { id: self.id, status: self.status })
+    }
+
+    /// The key stores the whole answer, so a stored one is narrowed too.
+    fn seen_by(answer: Written<Self>, caller: &Caller) -> Result<Written<Self>> {
+        if caller.sees_secrets() {
+            return Ok(answer);
+        }
+        answer.shown(|mut view| {
+            Words::of_answer(caller, &view).narrow(&mut view);
+            view
+        })
+    }
+}
+
 /// A started turn.
-pub struct Started {
+pub struct Started<V> {
     pub asker: Asker,
-    task: JoinHandle<Result<Reply>>,
+    task: JoinHandle<Result<Written<V>>>,
 }
 
 /// Starts a turn in a task of its own, within the tenant's limits.
 ///
 /// # Errors
 /// `rate_limited`, `unavailable`.
-pub fn start<F>(
+pub fn start<V: 'static, F>(
     app: &web::Data<Ai>,
     caller: &Caller,
     is_heard: bool,
     run: impl FnOnce(web::Data<Ai>, Caller, Asker) -> F,
-) -> Result<Started>
+) -> Result<Started<V>>
 where
-    F: Future<Output = Result<Reply>> + 'static,
+    F: Future<Output = Result<Written<V>>> + 'static,
 {
     let (places, counted) = admitted(app, caller)?;
     let live = is_heard.then(Live::new);
@@ -116,7 +170,7 @@ fn admitted(app: &Ai, caller: &Caller) -> Result<(Places, Counted)> {
 }
 
 fn in_task<T: 'static>(places: Places, work: impl Future<Output = Result<T>> + 'static) -> JoinHandle<Result<T>> {
-    let work = admission::in_its_place(work);
+    let work = admission::in_its_place(work).in_current_span();
     actix_web::rt::spawn(async move {
         let _places = places;
         match panics::caught("a turn", work).await {
@@ -126,20 +180,28 @@ fn in_task<T: 'static>(places: Places, work: impl Future<Output = Result<T>> + '
     })
 }
 
-impl Started {
+impl<V> Started<V> {
     /// The turn's answer, once it has ended.
     ///
     /// # Errors
     /// The turn's errors.
-    pub async fn ended(self) -> Result<Reply> {
+    pub async fn ended(self) -> Result<Written<V>> {
         self.task.await.map_err(Error::internal)?
+    }
+
+    /// The id of a turn that is heard and has no idempotency key, as soon as it runs or waits.
+    ///
+    /// # Errors
+    /// Why the turn did not begin.
+    pub async fn turn(self) -> Result<Uuid> {
+        self.begun().await?.map_err(|_| Error::internal("a turn without a key was answered before it began"))
     }
 
     /// The turn's id as soon as it runs or waits. If it never ran: a stored answer or an error.
     ///
     /// # Errors
     /// Why the turn did not begin.
-    pub async fn begun(self) -> Result<std::result::Result<Uuid, Reply>> {
+    pub async fn begun(self) -> Result<std::result::Result<Uuid, Written<V>>> {
         let Some(live) = self.asker.live else { return self.task.await.map_err(Error::internal)?.map(Err) };
         let mut task = self.task;
         tokio::select! {
@@ -159,7 +221,7 @@ impl Started {
 ///
 /// # Errors
 /// The turn's errors before its answer begins.
-pub async fn respond<F>(
+pub(crate) async fn respond<V: TurnAnswer + 'static, F>(
     app: web::Data<Ai>,
     caller: Caller,
     campaign: &str,
@@ -168,7 +230,7 @@ pub async fn respond<F>(
     run: impl FnOnce(web::Data<Ai>, Caller, Asker) -> F,
 ) -> Result<HttpResponse>
 where
-    F: Future<Output = Result<Reply>> + 'static,
+    F: Future<Output = Result<Written<V>>> + 'static,
 {
     let (live, begun) = match start(&app, &caller, wish != Wish::Whole, run) {
         Ok(started) => {
@@ -184,14 +246,16 @@ where
         Err(busy) if busy.code == Code::Unavailable => return Err(busy),
         Err(refused) => {
             let stored = answered(&app, &caller, key.as_ref()).await;
-            (None, stored.and_then(|stored| stored.map(Err).ok_or(refused)))
+            (None, stored.and_then(|stored| stored.map(|stored| Err(Written::Before(stored))).ok_or(refused)))
         }
     };
     let (turn, status, replayed) = match begun {
-        Ok(Err(reply)) if wish == Wish::Whole => return Ok(for_reader(reply, &caller)?.into()),
-        Ok(Err(reply)) => {
-            let (turn, status) = turn_of(&reply)?;
-            (turn, status, reply.replayed)
+        Ok(Err(answer)) if wish == Wish::Whole => return Ok(V::seen_by(answer, &caller)?.into()),
+        Ok(Err(answer)) => {
+            let is_replayed = answer.is_replayed();
+            let ended: Option<Ended> = answer.part(|answer| answer.ended())?;
+            let Ended { id, status } = ended.ok_or_else(|| Error::internal("an answer without a turn"))?;
+            (id, status, is_replayed)
         }
         Ok(Ok(turn)) if live.is_some_and(|live| live.waits()) => (turn, Status::Queued, false),
         Ok(Ok(turn)) => (turn, Status::Running, false),
@@ -206,8 +270,8 @@ where
     let location = format!("/v1/campaigns/{campaign}/turns/{turn}");
     let mut response = match wish {
         Wish::Later => {
-            let reply = Reply::accepted(&TurnStarted { turn_id: turn, status })?;
-            let mut response = HttpResponse::from(Reply { location: Some(location), replayed, ..reply });
+            let started = Answer::accepted(TurnStarted { turn_id: turn, status }).at(location);
+            let mut response = HttpResponse::from(started.replayed(replayed));
             put(&mut response, "preference-applied", "respond-async");
             return Ok(response);
         }
@@ -219,34 +283,6 @@ where
     Ok(response)
 }
 
-/// A turn's answer as its client may read it. The key stores the whole answer, so repeated answers are filtered here too.
-fn for_reader(mut reply: Reply, caller: &Caller) -> Result<Reply> {
-    if caller.sees_secrets() {
-        return Ok(reply);
-    }
-    let mut view: serde_json::Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-    Words::of_answer(caller, &view).narrow(&mut view);
-    reply.body = serde_json::to_vec(&view).map_err(Error::internal)?;
-    Ok(reply)
-}
-
 fn put(response: &mut HttpResponse, name: &'static str, value: &'static str) {
     response.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-}
-
-/// The turn of a stored answer, and how it ended.
-fn turn_of(reply: &Reply) -> Result<(Uuid, Status)> {
-    #[derive(Deserialize)]
-    struct Answer {
-        #[serde(alias = "turn_id")]
-        id: Uuid,
-        /// The answer of the rules has no status: it succeeded.
-        #[serde(default = "succeeded")]
-        status: Status,
-    }
-    fn succeeded() -> Status {
-        Status::Succeeded
-    }
-    let answer: Answer = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-    Ok((answer.id, answer.status))
 }

@@ -1,149 +1,30 @@
-//! A stored turn: the answer as it was given, what is known since, and, for those who may see secrets, the whole trace.
+//! Reads a stored turn: the answer as it was given, what is known since, and, for those who may see secrets, the whole trace.
 
-use serde::Serialize;
-use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, postgres::PgRow};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
-use utoipa::ToSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, postgres::PgRow, types::Json};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::{
-    clean::Removed,
-    job::OnFailure,
     kind::TurnKind,
-    view::{CallError, LlmCall, Timings, TurnView},
+    record::{Stretch, TurnRecord, TurnTrace},
+    subject::Subject,
+    view::{CallError, PromptView, TurnView},
     words::{About, Words},
-};
-use crate::prompt::{
-    LoreDecision,
-    recall_report::{self, RecallReport},
 };
 use base::{
     error::{Error, Result},
-    stored::Columns,
+    stored::{Columns, readable},
 };
 use db::tenancy::TenantTx;
 use edge::caller::{Caller, Scope};
-use llm::{ReplyMode, Usage};
-use world::messages::prompt_text;
-
-/// A stored turn: its answer, and what is known since.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes the result of `view_of_row` and `find`")]
-pub struct TurnRecord {
-    #[serde(flatten)]
-    turn: TurnView,
-    reply_mode: ReplyMode,
-    /// What happens to the effects if the turn fails or is cancelled. If a player cancelled it, they stay.
-    on_failure: OnFailure,
-    /// Why the turn failed or was cancelled.
-    #[schema(required = true)]
-    error: Option<CallError>,
-    #[schema(required = true)]
-    finished_at: Option<OffsetDateTime>,
-    #[schema(required = true)]
-    undone_at: Option<OffsetDateTime>,
-    /// When text in it was erased.
-    #[schema(required = false)]
-    redacted_at: Option<OffsetDateTime>,
-    /// The first attempt at this answer, if this is another one.
-    #[schema(required = true)]
-    parent_turn_id: Option<Uuid>,
-    /// All attempts at this answer, the oldest first. Empty if there is only one.
-    alternatives: Vec<Uuid>,
-    /// Whether the turn's messages and effects are in the world. Another attempt at the answer is chosen otherwise.
-    chosen: bool,
-    /// When somebody corrected the narrative.
-    #[schema(required = true)]
-    edited_at: Option<OffsetDateTime>,
-    /// The changes of a failed turn that could not be reverted, because somebody else had changed the rows. Not for players.
-    #[schema(value_type = Option<Vec<RevertConflict>>)]
-    revert_conflicts: Option<Value>,
-    /// The number of all conflicts; `revert_conflicts` has the first hundred. Not for players.
-    #[schema(required = false)]
-    revert_conflicts_total: Option<i32>,
-    /// The progress while the turn is being reverted or undone. Not for players.
-    #[schema(required = false)]
-    reverting: Option<Reverting>,
-    /// Lore decisions, model calls, the prompt's text. Only for a single turn and with the scope `gm`.
-    trace: Option<TurnTrace>,
-    /// The turn's range in the journal. Only for a single turn and with the scope `gm`.
-    journal: Option<Stretch>,
-}
-
-/// How a turn came about.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes a stored `super::view::Trace` with the turn's action")]
-struct TurnTrace {
-    /// Null for a session's turn.
-    #[schema(required = true)]
-    player_id: Option<Uuid>,
-    /// What the player did or said, or the instruction of a session's turn.
-    action: String,
-    /// The turn's own message, as the model read it.
-    turn_text: String,
-    /// At most 200 lore entries: those in the prompt, and those left out because of a budget or a secret.
-    lore: Vec<LoreDecision>,
-    /// Why the prompt held which memories. Only for turns of NPCs and owners that a model answered.
-    recall: Option<RecallReport>,
-    /// What was cut to fit budgets and the model's context: for each section its name and what was cut.
-    cut: Vec<Vec<String>>,
-    /// The calls to models, in order.
-    llm_calls: Vec<LlmCall>,
-    /// What was removed from the model's texts; see `settings.clean_answers`.
-    #[schema(required = false, max_items = 50)]
-    removed: Vec<Removed>,
-    /// The changes that could not be reverted when the turn failed.
-    #[schema(required = false)]
-    revert_conflicts: Option<Vec<RevertConflict>>,
-}
-
-/// A change that could not be reverted or undone. The database writes it.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes what the database writes")]
-struct RevertConflict {
-    /// The kind of row.
-    table: String,
-    /// The row's id.
-    id: Uuid,
-    /// The column that somebody else has changed; null for a whole row.
-    #[schema(required = true)]
-    column: Option<String>,
-    /// Why: what happened to the row or the column.
-    reason: String,
-}
-
-/// The progress of reverting or undoing a turn.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Reverting {
-    /// The turn's status when that is done: `failed`, `cancelled` or `undone`.
-    into: String,
-    /// How many changes there were when it began.
-    changes: Option<i32>,
-    /// How many of them have been handled.
-    done: i32,
-    /// How many attempts have failed since the last progress.
-    tries: i32,
-    /// When the next attempt begins, if the last one failed.
-    next_try_at: Option<String>,
-    /// Why the last attempt failed. Only with the scope `gm`.
-    last_error: Option<String>,
-}
-
-/// A range of the journal.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes what `find` has the database write")]
-pub struct Stretch {
-    /// Null for a turn that changed nothing.
-    first_seq: Option<i64>,
-    last_seq: Option<i64>,
-}
 
 /// A turn, with its trace for a caller who sees secrets. A player's token reads its own turns, without prompts.
 ///
 /// # Errors
 /// `not_found`; `forbidden` for a session's turn without the scope `read`.
-pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) -> Result<Value> {
+pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) -> Result<TurnRecord> {
     let sql = format!(
         "SELECT {COLUMNS}, CASE WHEN $5 THEN record -> 'trace' END AS trace, action, \
              (SELECT jsonb_build_object('first_seq', min(j.seq), 'last_seq', max(j.seq)) FROM journal j \
@@ -162,32 +43,19 @@ pub async fn find(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
     if row.read::<&str>("kind")? == "gm" {
         caller.needs(Scope::Read, "A session's turn")?;
     }
-    let mut view = view_of_row(&row, caller)?;
-    if caller.sees_secrets()
-        && let Value::Object(members) = &mut view
-    {
-        if let Some(mut trace) = row.read::<Option<Value>>("trace")? {
-            add_what_is_not_kept(&mut trace, row.read("action")?);
-            members.insert("trace".to_owned(), trace);
-        }
-        members.insert("journal".to_owned(), row.read("journal")?);
+    let record = record_of_row(&row, caller)?;
+    if !caller.sees_secrets() {
+        return Ok(record);
     }
-    Ok(view)
+    let trace: Option<TurnTrace> = read_part(&row, "trace");
+    let action = row.read::<Option<String>>("action")?.unwrap_or_default();
+    let journal: Stretch = row.read_json("journal")?;
+    Ok(TurnRecord { trace: trace.map(|trace| trace.with_action(action)), journal: Some(journal), ..record })
 }
 
-/// The record does not repeat what the turn's row says: the action, which is also a part of the turn's own message. And it keeps the
-/// report on memories in a short form.
-fn add_what_is_not_kept(trace: &mut Value, action: Option<String>) {
-    let action = action.unwrap_or_default();
-    if let Some(Value::String(text)) = trace.get_mut("turn_text") {
-        *text = prompt_text::with_words(std::mem::take(text), &action);
-    }
-    if let Some(recall) = trace.get_mut("recall") {
-        recall_report::unfold(recall, &action);
-    }
-    if let Value::Object(members) = trace {
-        members.insert("action".to_owned(), Value::String(action));
-    }
+/// A part of a turn's record. A part that cannot be read is missing, which is logged and counted.
+pub(super) fn read_part<T: DeserializeOwned>(row: &PgRow, column: &str) -> Option<T> {
+    readable(row.read::<Option<Json<T>>>(column)).flatten().map(|Json(part)| part)
 }
 
 /// The names of those who took part.
@@ -220,10 +88,11 @@ pub async fn names(tx: &TenantTx, turn: Uuid) -> Result<Names> {
     Ok(Names { entity: named("entity_id", "entity")?, player: named("player_id", "player")? })
 }
 
-/// The columns that [`view_of_row`] and [`words`] read: from the record only the answer and the prompt, not the trace.
+/// The columns that [`record_of_row`] and [`words`] read: from the record only the answer and the prompt, not the trace.
 pub const COLUMNS: &str = "id, kind, trigger, told_as, status, campaign_id, entity_id, player_id, reply_mode, on_failure, error, undone_at, finished_at, \
-    created_at, parent_turn_id, chosen, edited_at, turn_alternatives(tenant_id, id, parent_turn_id) AS alternatives, revert_conflicts, revert_conflicts_total, revert_as, revert_total, revert_done, \
-    revert_tries, revert_try_at, revert_error, redacted_at, turn_is_unheard(tenant_id, id) AS is_unheard, record -> 'view' AS view, \
+    created_at, parent_turn_id, chosen, edited_at, turn_alternatives(tenant_id, id, parent_turn_id) AS alternatives, revert_conflicts, revert_conflicts_total, redacted_at, \
+    CASE WHEN revert_as IS NOT NULL THEN json_build_object('into', revert_as, 'changes', revert_total, 'done', revert_done, \
+        'tries', revert_tries, 'next_try_at', revert_try_at, 'last_error', revert_error) END AS reverting, turn_is_unheard(tenant_id, id) AS is_unheard, record -> 'view' AS view, \
     record -> 'prompt' AS prompt";
 
 /// What the caller may read of a turn's row.
@@ -246,60 +115,48 @@ pub fn words(row: &PgRow, caller: &Caller) -> Result<Words> {
 ///
 /// # Errors
 /// `internal` if the row cannot be read.
-pub fn view_of_row(row: &PgRow, caller: &Caller) -> Result<Value> {
-    let time = |name: &str| -> Result<_> {
-        Ok(row.read::<Option<OffsetDateTime>>(name)?.and_then(|t| t.format(&Rfc3339).ok()))
+pub fn record_of_row(row: &PgRow, caller: &Caller) -> Result<TurnRecord> {
+    let (id, status) = (row.read("id")?, row.read_name("status")?);
+    let subject = Subject {
+        kind: row.read_name("kind")?,
+        campaign: row.read("campaign_id")?,
+        entity: row.read("entity_id")?,
+        player: row.read("player_id")?,
     };
-    let mut view = row.read::<Option<Value>>("view")?.unwrap_or_else(|| {
-        let (usage, timings) = (Usage::default(), Timings::default());
-        json!({ "model": "", "narrative": "", "tool_calls": [], "usage": usage, "timings_ms": timings })
-    });
-    if let Value::Object(members) = &mut view {
-        // Records of turns that never answered, and older ones, do not have it.
-        members.entry("ending").or_insert(Value::Null);
-        let facts = [
-            ("id", json!(row.read::<Uuid>("id")?)),
-            ("kind", json!(row.read::<String>("kind")?)),
-            ("trigger", json!(row.read::<String>("trigger")?)),
-            ("status", json!(row.read::<String>("status")?)),
-            ("campaign_id", json!(row.read::<Uuid>("campaign_id")?)),
-            ("entity_id", json!(row.read::<Option<Uuid>>("entity_id")?)),
-            ("player_id", json!(row.read::<Option<Uuid>>("player_id")?)),
-            ("reply_mode", json!(row.read::<String>("reply_mode")?)),
-            ("on_failure", json!(row.read::<String>("on_failure")?)),
-            ("error", row.read::<Option<Value>>("error")?.unwrap_or_default()),
-            ("undone_at", json!(time("undone_at")?)),
-            ("finished_at", json!(time("finished_at")?)),
-            ("created_at", json!(time("created_at")?)),
-            ("parent_turn_id", json!(row.read::<Option<Uuid>>("parent_turn_id")?)),
-            ("alternatives", json!(row.read::<Vec<Uuid>>("alternatives")?)),
-            ("chosen", json!(row.read::<bool>("chosen")?)),
-            ("edited_at", json!(time("edited_at")?)),
-            ("revert_conflicts", row.read::<Option<Value>>("revert_conflicts")?.unwrap_or_default()),
-        ];
-        members.extend(facts.map(|(name, value)| (name.to_owned(), value)));
-        if let Some(at) = time("redacted_at")? {
-            members.insert("redacted_at".to_owned(), json!(at));
-        }
-        if let Some(into) = row.read("revert_as")? {
-            let reverting = Reverting {
-                into,
-                changes: row.read("revert_total")?,
-                done: row.read("revert_done")?,
-                tries: row.read("revert_tries")?,
-                next_try_at: time("revert_try_at")?,
-                last_error: row.read::<Option<String>>("revert_error")?.filter(|_| caller.sees_secrets()),
-            };
-            members.insert("reverting".to_owned(), json!(reverting));
-        }
-        let conflicts: i32 = row.read("revert_conflicts_total")?;
-        if conflicts > 0 {
-            members.insert("revert_conflicts_total".to_owned(), json!(conflicts));
-        }
-        if let Some(prompt) = row.read::<Option<Value>>("prompt")? {
-            members.insert("prompt".to_owned(), prompt);
-        }
-    }
-    words(row, caller)?.narrow(&mut view);
-    Ok(view)
+    let known = TurnView::new(id, &subject, status);
+    let given = read_part(row, "view").unwrap_or_else(|| known.clone());
+    let hidden: Option<PromptView> = read_part(row, "prompt");
+    let turn = TurnView {
+        id,
+        kind: known.kind,
+        trigger: row.read_name("trigger")?,
+        status,
+        campaign_id: known.campaign_id,
+        entity_id: known.entity_id,
+        player_id: known.player_id,
+        prompt: hidden.or(given.prompt),
+        parent_turn_id: None,
+        created_at: row.read("created_at")?,
+        ..given
+    };
+    let mut record = TurnRecord {
+        turn,
+        reply_mode: row.read_name("reply_mode")?,
+        on_failure: row.read_name("on_failure")?,
+        error: read_part::<CallError>(row, "error"),
+        finished_at: row.read("finished_at")?,
+        undone_at: row.read("undone_at")?,
+        redacted_at: row.read("redacted_at")?,
+        parent_turn_id: row.read("parent_turn_id")?,
+        alternatives: row.read("alternatives")?,
+        chosen: row.read("chosen")?,
+        edited_at: row.read("edited_at")?,
+        revert_conflicts: Some(row.read::<Option<Value>>("revert_conflicts")?.unwrap_or_default()),
+        revert_conflicts_total: Some(row.read::<i32>("revert_conflicts_total")?).filter(|conflicts| *conflicts > 0),
+        reverting: read_part(row, "reverting"),
+        trace: None,
+        journal: None,
+    };
+    words(row, caller)?.narrow_record(&mut record);
+    Ok(record)
 }

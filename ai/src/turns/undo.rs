@@ -150,7 +150,7 @@ async fn attempt(
         let (pool, actor, instance) = (app.pool.clone(), caller.actor(), app.running.instance);
         tokio::spawn(async move { Worker { pool: &pool, actor, turn, instance }.carry_on(SHARE).await });
     }
-    Ok(Attempted::Done(Written::Now(answer)))
+    Ok(Attempted::Done(answer.into()))
 }
 
 /// The number of effects that can be undone. Locks the turn.

@@ -1,7 +1,12 @@
 //! A turn as clients see it, and as its record keeps it.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 use time::OffsetDateTime;
 use utoipa::{
     ToSchema,
@@ -14,14 +19,14 @@ use super::{
     kind::{Trigger, TurnKind},
     subject::Subject,
 };
-use crate::prompt::{LoreDecision, recall_report::KeptReport};
+use crate::prompt::{Cache, Context, LoreDecision, recall_report::KeptReport};
 use base::{
     clock,
-    error::{Code, Error},
+    error::{Code, Error, Result},
 };
 use edge::tenants::tasks::Task;
-pub use llm::Ending;
-use llm::{Parameters, Usage};
+use llm::Parameters;
+pub use llm::{Ending, Usage};
 
 /// The state of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -83,7 +88,7 @@ impl CallStatus {
 }
 
 /// A tool call of a turn.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ToolCall {
     pub id: String,
     pub name: String,
@@ -98,7 +103,7 @@ pub struct ToolCall {
 }
 
 /// Why a call did not succeed. The model reads it too.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CallError {
     pub code: String,
     pub message: String,
@@ -111,25 +116,26 @@ impl From<&Error> for CallError {
 }
 
 /// A section of the prompt, without its text.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SectionView {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub tokens: u32,
     pub hash: String,
 }
 
 /// The prompt of a turn, without its text.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PromptView {
     /// `hit` if the base prompt came from the cache, `miss` if a section had to be written.
-    pub cache: &'static str,
+    #[schema(value_type = String)]
+    pub cache: Cache,
     pub base_hash: String,
     pub base_tokens: u32,
     pub sections: Vec<SectionView>,
 }
 
 /// Where a turn's time went, in milliseconds.
-#[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Timings {
     pub total: f64,
     /// The time spent waiting for the model.
@@ -138,13 +144,61 @@ pub struct Timings {
     pub server: f64,
 }
 
+/// Who sees the result of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    /// Everyone at the table. The result is in the history.
+    Public,
+    /// Only the caller.
+    Ephemeral,
+}
+
+/// The planner's answer, as it was given, and who may see it. This module does not know the planner.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Box<RawValue>")]
+pub struct Planned {
+    pub visibility: Visibility,
+    answer: Box<RawValue>,
+}
+
+impl Planned {
+    /// An answer of the planner.
+    ///
+    /// # Errors
+    /// `internal` if it cannot be written as JSON.
+    pub fn of(answer: &impl Serialize, visibility: Visibility) -> Result<Self> {
+        to_raw_value(answer).map(|answer| Self { visibility, answer }).map_err(Error::internal)
+    }
+}
+
+impl From<Box<RawValue>> for Planned {
+    /// A stored answer that does not say who may see it is for its caller alone.
+    fn from(answer: Box<RawValue>) -> Self {
+        #[derive(Deserialize)]
+        struct Seen {
+            visibility: Visibility,
+        }
+        let seen = serde_json::from_str(answer.get());
+        Self { visibility: seen.map_or(Visibility::Ephemeral, |Seen { visibility }| visibility), answer }
+    }
+}
+
+impl Serialize for Planned {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.answer.serialize(serializer)
+    }
+}
+
 /// A turn as clients see it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+// An older server's record may lack the members that have a default.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TurnView {
     pub id: Uuid,
     #[schema(inline)]
     pub kind: TurnKind,
-    #[schema(inline)]
+    #[schema(inline, required = true)]
+    #[serde(default)]
     pub trigger: Trigger,
     pub status: Status,
     pub campaign_id: Uuid,
@@ -154,8 +208,14 @@ pub struct TurnView {
     #[schema(required = true)]
     pub player_id: Option<Uuid>,
     /// The model that answered; `rehearsal` if none is configured, empty while none has answered.
+    #[serde(default)]
+    #[schema(required = true)]
     pub model: String,
+    #[serde(default)]
+    #[schema(required = true)]
     pub narrative: String,
+    #[serde(default)]
+    #[schema(required = true)]
     pub tool_calls: Vec<ToolCall>,
     /// The narration of the decision of the rules, if the request asked for one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,7 +223,7 @@ pub struct TurnView {
     /// What a planner turn made of a player's text: the answer of `POST …/act`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = planned_schema, required = false)]
-    pub planned: Option<Box<RawValue>>,
+    pub planned: Option<Planned>,
     /// The decision of the rules about the action, if they decided before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mechanics: Option<Mechanics>,
@@ -179,13 +239,18 @@ pub struct TurnView {
     pub role: Option<entity::session::Role>,
     /// What the AI got: `overview` before a session's first completed turn, `delta` after it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub context: Option<&'static str>,
+    #[schema(value_type = Option<String>, required = false)]
+    pub context: Option<Context>,
     /// Given dice that were not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dice_unused: Option<Vec<u32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptView>,
+    #[serde(default)]
+    #[schema(required = true)]
     pub usage: Usage,
+    #[serde(default)]
+    #[schema(required = true)]
     pub timings_ms: Timings,
     /// The first attempt at this answer, if this is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -240,7 +305,7 @@ fn planned_schema() -> RefOr<Schema> {
 }
 
 /// The decision of a rules turn, for a later turn that tells it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Mechanics {
     pub turn_id: Uuid,
     /// The decision in seven lines.
@@ -272,11 +337,12 @@ pub struct Trace<'a> {
 }
 
 /// A model call of a turn.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LlmCall {
     /// What the model was asked for.
-    #[schema(required = false)]
-    pub task: Task,
+    #[schema(value_type = Task, required = false)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
     /// The slug of the model profile that was asked; null for the tenant's or the operator's own settings.
     #[schema(required = true)]
     #[serde(default)]

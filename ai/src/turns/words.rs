@@ -1,18 +1,23 @@
 //! Decides who may read which parts of a turn: the action, the answer, the calls, and why it failed.
 //!
-//! All code that shows a turn (one, a list, a stream, an answer, the editor) asks [`Words::of`] and filters its output with
-//! [`Words::narrow`] or [`Words::narrow_event`]; nothing else decides this. A game master reads everything. Everybody who reads the
+//! All code that shows a turn (one, a list, a stream, an answer, the editor) asks [`Words::of`] and lets the result narrow what it
+//! shows; nothing else decides this. A game master reads everything. Everybody who reads the
 //! campaign may read what a session's AI said at the table. Only the game master may read what it said as an assistant, its prompts
 //! and its calls. A tool that looks something up returns secrets of its caller, so its results are only for the game master. So are an
 //! NPC's calls of the rules, which tell the NPC's numbers.
 //!
-//! To add a member with text to a turn's view, add a line in `narrow`. Unknown tools' results are withheld.
+//! A new member of a turn does not compile before somebody has decided in `narrow` who reads it. Unknown tools' results are withheld.
 
-use serde_json::{Map, Value, json};
+use entity::session::Role;
+use serde_json::Value;
 use uuid::Uuid;
 
-use super::kind::TurnKind;
-use crate::tools;
+use super::{
+    kind::TurnKind,
+    record::TurnRecord,
+    view::{CallError, ToolCall, TurnView, Visibility},
+};
+use crate::tools::{self, Tool};
 use base::error::{Code, Error, Result};
 use edge::caller::{Caller, Scope};
 
@@ -98,20 +103,20 @@ impl Words {
         }
     }
 
-    /// What this caller may read of an answer to their own request. An answer without a turn has no such parts.
+    /// What this caller may read of the answer to their own request.
     #[must_use]
-    pub fn of_answer(caller: &Caller, view: &Value) -> Self {
-        let text = |name: &str| view.get(name).and_then(Value::as_str);
-        let told_as = match text("role") {
-            Some("player") => Some("player:"),
-            role => role,
-        };
+    pub fn of_answer(caller: &Caller, turn: &TurnView) -> Self {
+        let told_as = turn.role.map(|role| match role {
+            Role::Player => "player:",
+            Role::Gm => "gm",
+            Role::Assistant => "assistant",
+        });
         let about = About {
-            kind: TurnKind::named(text("kind").unwrap_or("rules")),
+            kind: Some(turn.kind),
             told_as,
-            status: text("status").unwrap_or("succeeded"),
+            status: turn.status.as_str(),
             is_undone: false,
-            player: text("player_id").and_then(|id| Uuid::try_parse(id).ok()).or(caller.player),
+            player: turn.player_id.or(caller.player),
             is_unheard: false,
         };
         Self::of(caller, &about)
@@ -124,54 +129,114 @@ impl Words {
         Self { all, narrative: true, calls: true, rules: all || decides_as_player(kind), ..Self::NONE }
     }
 
-    /// Removes from a turn's view what they may not read.
-    pub fn narrow(self, view: &mut Value) {
-        let Value::Object(members) = view else { return };
+    /// Removes from a turn what they may not read. Each member is named: whoever adds one decides who reads it.
+    pub fn narrow(self, turn: &mut TurnView) {
+        let TurnView {
+            narrative,
+            tool_calls,
+            narration,
+            planned,
+            mechanics,
+            parse_error,
+            dice_unused,
+            prompt,
+            // Everybody may read these who may read the turn.
+            id: _,
+            kind: _,
+            trigger: _,
+            status: _,
+            campaign_id: _,
+            entity_id: _,
+            player_id: _,
+            model: _,
+            ending: _,
+            role: _,
+            context: _,
+            usage: _,
+            timings_ms: _,
+            parent_turn_id: _,
+            created_at: _,
+        } = turn;
         if self.all {
             return;
         }
-        members.remove("trace");
-        members.remove("journal");
         if !self.narrative {
-            members.insert("narrative".to_owned(), json!(""));
+            narrative.clear();
         }
-        match members.get_mut("tool_calls").and_then(Value::as_array_mut) {
-            Some(calls) if self.calls => {
-                for call in calls.iter_mut().filter_map(Value::as_object_mut) {
-                    let tool = call.get("name").and_then(Value::as_str).map(ToOwned::to_owned);
-                    withhold(call, tool.as_deref(), self.rules);
-                }
+        if self.calls {
+            for ToolCall { id: _, name, arguments, status: _, result, error } in tool_calls {
+                let tool = tools::find(name);
+                self.narrow_arguments(tool, arguments);
+                self.narrow_result(tool, result, error.as_mut());
             }
-            Some(calls) => calls.clear(),
-            None => {}
-        }
-        if !self.calls {
-            for told in ["mechanics", "narration", "parse_error", "dice_unused"] {
-                members.remove(told);
-            }
+        } else {
+            tool_calls.clear();
+            (*narration, *mechanics, *parse_error, *dice_unused) = (None, None, None, None);
         }
         if !self.sections {
-            members.remove("prompt");
-            members.remove("revert_conflicts");
-            members.remove("revert_conflicts_total");
-            members.remove("reverting");
+            *prompt = None;
         }
-        if !self.asides && members.get("planned").is_some_and(|planned| planned["visibility"] != "public") {
-            members.remove("planned");
-        }
-        if !self.reason
-            && let Some(Value::Object(error)) = members.get_mut("error")
-        {
-            error.insert("message".to_owned(), json!(WHY));
+        if !self.asides {
+            planned.take_if(|planned| planned.visibility != Visibility::Public);
         }
     }
 
-    /// The same for an event with a call of this tool, or with its result.
-    pub fn narrow_event(self, event: &mut Value, tool: Option<&str>) {
-        if !self.all
-            && let Value::Object(members) = event
-        {
-            withhold(members, tool, self.rules);
+    /// The same for a stored turn.
+    pub fn narrow_record(self, record: &mut TurnRecord) {
+        let TurnRecord {
+            turn,
+            error,
+            revert_conflicts,
+            revert_conflicts_total,
+            reverting,
+            trace,
+            journal,
+            // Everybody may read these who may read the turn.
+            reply_mode: _,
+            on_failure: _,
+            finished_at: _,
+            undone_at: _,
+            redacted_at: _,
+            parent_turn_id: _,
+            alternatives: _,
+            chosen: _,
+            edited_at: _,
+        } = record;
+        self.narrow(turn);
+        if self.all {
+            return;
+        }
+        (*trace, *journal) = (None, None);
+        if !self.sections {
+            (*revert_conflicts, *revert_conflicts_total, *reverting) = (None, None, None);
+        }
+        if let Some(reverting) = reverting {
+            reverting.last_error = None;
+        }
+        if let Some(error) = error.as_mut().filter(|_| !self.reason) {
+            WHY.clone_into(&mut error.message);
+        }
+    }
+
+    /// Removes the arguments of a call of the rules from a call of this tool, unless they may be read.
+    pub fn narrow_arguments(self, tool: Option<&Tool>, arguments: &mut Value) {
+        if !self.all && !self.rules && tool.is_some_and(|tool| tool.of_rules) {
+            *arguments = Value::Null;
+        }
+    }
+
+    /// Removes from the result of this tool what may not be read: all of it if the tool looks something up or is unknown, and what
+    /// the rules say unless that may be read.
+    pub fn narrow_result(self, tool: Option<&Tool>, result: &mut Option<Value>, error: Option<&mut CallError>) {
+        if self.all {
+            return;
+        }
+        let tells_rules = !self.rules && tool.is_some_and(|tool| tool.of_rules);
+        if tells_rules || tool.is_none_or(|tool| tool.reads) {
+            *result = None;
+        }
+        if let Some(error) = error.filter(|_| tells_rules) {
+            WHY.clone_into(&mut error.message);
         }
     }
 }
@@ -179,24 +244,6 @@ impl Words {
 /// Whether the rules answer a turn of this kind as they answer a player.
 const fn decides_as_player(kind: Option<TurnKind>) -> bool {
     matches!(kind, Some(TurnKind::Rules | TurnKind::Planner))
-}
-
-/// Removes from a call what its readers may not know: the result of a tool that looks something up or is unknown, and everything
-/// about a call of the rules unless they may read `rules`.
-fn withhold(call: &mut Map<String, Value>, tool: Option<&str>, rules: bool) {
-    let tool = tool.and_then(tools::find);
-    if tool.is_none_or(|tool| tool.reads) {
-        call.remove("result");
-    }
-    if !rules && tool.is_some_and(|tool| tool.of_rules) {
-        call.remove("result");
-        if let Some(arguments) = call.get_mut("arguments") {
-            *arguments = Value::Null;
-        }
-        if let Some(Value::Object(error)) = call.get_mut("error") {
-            error.insert("message".to_owned(), json!(WHY));
-        }
-    }
 }
 
 /// Whether the answer of a session's AI is among the messages that everyone reads.

@@ -7,11 +7,12 @@ use std::{path::Path, process::ExitCode, sync::Arc};
 
 use clap::{Args, ValueEnum};
 use rand::RngExt;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use sqlx::Connection;
 
 use super::{
-    output::{failed, print, say},
+    output::{failed, say},
     serve,
 };
 use crate::{app::App, config::Config, database, demo, ops::maintenance};
@@ -19,13 +20,14 @@ use ai::{
     commands::{self, arguments::of_words, service},
     planner::{
         act::act as act_on,
+        answer::{ActView, Outcome},
         evaluate as evaluation,
         request::{ActRequest, SWITCH},
     },
     turns::running::Asker,
 };
 use base::error::{Code, Error, Result};
-use edge::{caller::Caller, http::Reply, tenant_settings::service as tenants};
+use edge::{caller::Caller, http::Written, tenant_settings::service as tenants};
 use llm::LlmClient;
 
 /// Database connections of a command.
@@ -90,23 +92,34 @@ impl Table {
     }
 
     /// Prints the answer and shuts down. The exit code is a failure if the request was not carried out.
-    async fn close(self, answer: Result<Reply>, is_json: bool) -> Result<ExitCode> {
+    async fn close<T: Serialize>(
+        self,
+        answer: Result<Written<T>>,
+        is_json: bool,
+        told: impl FnOnce(&T) -> (String, ExitCode),
+    ) -> Result<ExitCode> {
         self.app.pool.close();
         if let Some(model) = self.rehearsing {
             model.stop().await;
         }
-        let reply = match answer {
-            Ok(reply) => reply,
+        let answer = match answer {
+            Ok(answer) => {
+                answer.fresh().ok_or_else(|| Error::internal("a request without a key was answered before"))?
+            }
             Err(error) => return Ok(failed(is_json, &error, &self.caller.request)),
         };
-        let body: Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-        say(is_json, &body, body["message"].as_str().unwrap_or_default());
-        if let (false, Some(options)) = (is_json, body["options"].as_array()) {
-            options.iter().for_each(|option| print(format_args!("- {}", option["label"].as_str().unwrap_or_default())));
-        }
-        let came_to_nothing = ["rejected", "timeout", "unavailable"].iter().any(|outcome| body["outcome"] == *outcome);
-        Ok(if came_to_nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        let (text, code) = told(&answer);
+        say(is_json, &serde_json::to_value(&answer).map_err(Error::internal)?, &text);
+        Ok(code)
     }
+}
+
+/// A planned action for people to read: its sentence, and what the player may have meant.
+fn told_of_act(answer: &ActView) -> (String, ExitCode) {
+    let options = answer.options.iter().map(|option| format!("\n- {}", option.label));
+    let text = [answer.message.clone()].into_iter().chain(options).collect();
+    let came_to_nothing = matches!(answer.outcome, Outcome::Rejected | Outcome::Timeout | Outcome::Unavailable);
+    (text, if came_to_nothing { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// `tavernkeep act`.
@@ -128,7 +141,7 @@ pub(super) async fn act(
         key: None,
     };
     let answer = act_on(&table.app, &table.caller, &wanted, &Asker::default()).await;
-    table.close(answer, is_json).await
+    table.close(answer, is_json, told_of_act).await
 }
 
 /// `tavernkeep command`.
@@ -158,7 +171,7 @@ pub(super) async fn command(
         key: None,
     };
     let answer = service::give(&table.app, &table.caller, command, &wanted, &Asker::default()).await;
-    table.close(answer, is_json).await
+    table.close(answer, is_json, |answer| (answer.message.clone(), ExitCode::SUCCESS)).await
 }
 
 /// `tavernkeep planner`.

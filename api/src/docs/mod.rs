@@ -10,7 +10,7 @@ use actix_web::{
 };
 use askama::Template;
 use base::error::{Code, Error, Problem, Result};
-use edge::http::reply::html;
+use edge::http::page::html;
 use pages::assets;
 use serde_json::Value;
 use tokio::sync::OnceCell;

@@ -161,7 +161,7 @@ pub async fn create(
         if let Some(once) = once {
             once.store(tx, &answer).await?;
         }
-        Ok(Written::Now(answer))
+        Ok(answer.into())
     });
     Ok(made.await?.map(|view| KeyView { key: Some(new.key), ..view }))
 }

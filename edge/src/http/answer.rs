@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, Responder, body::BoxBody};
 use serde::Serialize;
 
-use super::{Reply, etag};
+use super::{StoredAnswer, etag};
 use base::error::{Error, Result};
 
 /// A value as a successful answer.
@@ -59,7 +59,7 @@ impl<T> Answer<T> {
 
     /// Whether the request was answered before.
     #[must_use]
-    pub(crate) fn replayed(self, is_replayed: bool) -> Self {
+    pub fn replayed(self, is_replayed: bool) -> Self {
         Self { is_replayed, ..self }
     }
 
@@ -96,7 +96,7 @@ impl<T: Serialize> Answer<T> {
     ///
     /// # Errors
     /// `internal` if the value cannot be written as JSON.
-    pub(super) fn to_reply(&self) -> Result<Reply> {
+    pub(super) fn to_stored(&self) -> Result<StoredAnswer> {
         let body = match self.status {
             204 => Vec::new(),
             _ => serde_json::to_vec(&self.value).map_err(Error::internal)?,
@@ -106,7 +106,8 @@ impl<T: Serialize> Answer<T> {
             Tag::Version(version) => Some(etag::of(version)),
             Tag::Body => Some(etag::of_content(&body)),
         };
-        Ok(Reply { status: self.status, location: self.location.clone(), etag, body, replayed: self.is_replayed })
+        let Self { status, location, is_replayed, .. } = self;
+        Ok(StoredAnswer { status: *status, location: location.clone(), etag, body, is_replayed: *is_replayed })
     }
 
     /// The answer to a read: 304 without a body if the client already has this version.
@@ -114,13 +115,19 @@ impl<T: Serialize> Answer<T> {
     /// # Errors
     /// `internal` if the value cannot be written as JSON.
     pub fn unless_known(&self, request: &HttpRequest) -> Result<HttpResponse> {
-        Ok(self.to_reply()?.unless_known(request))
+        Ok(self.to_stored()?.unless_known(request))
+    }
+}
+
+impl<T: Serialize> From<Answer<T>> for HttpResponse {
+    fn from(answer: Answer<T>) -> Self {
+        answer.to_stored().map_or_else(HttpResponse::from_error, Into::into)
     }
 }
 
 impl<T: Serialize> Responder for Answer<T> {
     type Body = BoxBody;
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
-        self.to_reply().map_or_else(HttpResponse::from_error, Into::into)
+        self.into()
     }
 }

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use super::{Answer, Reply};
+use super::{Answer, StoredAnswer};
 use crate::caller::Caller;
 use base::{
     error::{Code, Error, Result},
@@ -78,7 +78,7 @@ impl IdempotencyKey {
     ///
     /// # Errors
     /// `idempotency_key_reused` for another body or other scopes, `idempotency_in_flight` while the first request still runs.
-    pub async fn claim(&self, tx: &TenantTx) -> Result<Option<Reply>> {
+    pub async fn claim(&self, tx: &TenantTx) -> Result<Option<StoredAnswer>> {
         let claimed = sqlx::query("SELECT claim_key($1, $2, NULL) AS is_new")
             .bind(tx.tenant())
             .bind(Json(self.row()))
@@ -96,11 +96,11 @@ impl IdempotencyKey {
     ///
     /// # Errors
     /// As for [`Self::claim`]. `idempotency_in_flight` names the turn if one is running.
-    pub async fn replay(&self, tx: &TenantTx) -> Result<Option<Reply>> {
+    pub async fn replay(&self, tx: &TenantTx) -> Result<Option<StoredAnswer>> {
         self.stored(tx).await
     }
 
-    async fn stored(&self, tx: &TenantTx) -> Result<Option<Reply>> {
+    async fn stored(&self, tx: &TenantTx) -> Result<Option<StoredAnswer>> {
         let Some(row) = sqlx::query(
             "SELECT fingerprint, state, headers, body, turn_id FROM idempotency \
              WHERE tenant_id = $1 AND route = $2 AND key = $3",
@@ -122,10 +122,7 @@ impl IdempotencyKey {
             (_, Some(turn)) => return Err(in_flight().for_turn(turn)),
             (_, None) => return Err(in_flight()),
         }
-        let mut reply: Reply = row.read_json("headers")?;
-        reply.body = row.read::<Option<Vec<u8>>>("body")?.unwrap_or_default();
-        reply.replayed = true;
-        Ok(Some(reply))
+        StoredAnswer::of_row(&row).map(Some)
     }
 
     /// Checks that the stored fingerprint is this request's.
@@ -144,8 +141,8 @@ impl IdempotencyKey {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn store<T: Serialize>(&self, tx: &TenantTx, answer: &Answer<T>) -> Result<Reply> {
-        let reply = answer.to_reply()?;
+    pub async fn store<T: Serialize>(&self, tx: &TenantTx, answer: &Answer<T>) -> Result<StoredAnswer> {
+        let stored = answer.to_stored()?;
         sqlx::query(
             "UPDATE idempotency SET state = 'done', status = $4, headers = $5, body = $6 \
              WHERE tenant_id = $1 AND route = $2 AND key = $3",
@@ -153,12 +150,12 @@ impl IdempotencyKey {
         .bind(tx.tenant())
         .bind(&self.route)
         .bind(&self.key)
-        .bind(i32::from(reply.status))
-        .bind(serde_json::to_value(&reply).map_err(Error::internal)?)
-        .bind(&reply.body)
+        .bind(i32::from(stored.status))
+        .bind(serde_json::to_value(&stored).map_err(Error::internal)?)
+        .bind(&stored.body)
         .execute(&mut *tx.connection().await)
         .await?;
-        Ok(reply)
+        Ok(stored)
     }
 }
 

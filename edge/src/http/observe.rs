@@ -46,12 +46,14 @@ use base::{
 ///
 /// # Errors
 /// None of its own; those of the inner service.
+#[tracing::instrument(level = "debug", name = "request", skip_all, fields(method = %request.method(), request_id))]
 pub async fn observe<B: MessageBody + 'static>(
     mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<BoxBody>, actix_web::Error> {
     let started = Instant::now();
     let id = RequestId::from_header(request.headers().get("x-request-id").map(header::HeaderValue::as_bytes));
+    tracing::Span::current().record("request_id", tracing::field::display(&id));
     request.extensions_mut().insert(id.clone());
     let (method, uri) = (request.method().clone(), request.uri().clone());
     let page = Page::of(&request).map(Box::new);

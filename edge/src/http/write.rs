@@ -2,8 +2,9 @@
 
 use actix_web::{HttpRequest, HttpResponse, Responder, body::BoxBody};
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Answer, Reply, idempotency::IdempotencyKey};
+use super::{Answer, StoredAnswer, idempotency::IdempotencyKey};
 use crate::{caller::Caller, state::Edge};
 use base::error::{Error, Result};
 use db::{
@@ -11,23 +12,35 @@ use db::{
     tenancy::TenantTx,
 };
 
-/// The answer of a unit of work.
+/// The answer of a unit of work. The value is boxed, because the futures of turns hand their answers through many functions.
 #[derive(Clone, Debug)]
 pub enum Written<T> {
     /// The work was done.
-    Now(Answer<T>),
+    Now(Box<Answer<T>>),
     /// The work was done, and its key stores these bytes of the answer.
-    Stored(Answer<T>, Reply),
+    Stored(Box<Answer<T>>, StoredAnswer),
     /// The key was used before: the work was done then, and this was the answer.
-    Before(Reply),
+    Before(StoredAnswer),
+}
+
+impl<T> From<Answer<T>> for Written<T> {
+    fn from(answer: Answer<T>) -> Self {
+        Self::Now(Box::new(answer))
+    }
 }
 
 impl<T> Written<T> {
+    /// 200, with a value whose JSON is written already.
+    pub fn with_json(value: T, json: Box<RawValue>) -> Self {
+        let body = Box::<str>::from(json).into_string().into_bytes();
+        Self::Stored(Box::new(Answer::ok(value)), StoredAnswer { status: 200, body, ..StoredAnswer::default() })
+    }
+
     /// The answer with another value, if the work was done now. What the key stores stays the same.
     #[must_use]
     pub fn map(self, change: impl FnOnce(T) -> T) -> Self {
         match self {
-            Self::Now(answer) | Self::Stored(answer, _) => Self::Now(answer.map(change)),
+            Self::Now(answer) | Self::Stored(answer, _) => answer.map(change).into(),
             before @ Self::Before(_) => before,
         }
     }
@@ -40,6 +53,14 @@ impl<T> Written<T> {
         }
     }
 
+    /// The same, borrowed.
+    pub fn now(&self) -> Option<&T> {
+        match self {
+            Self::Now(answer) | Self::Stored(answer, _) => Some(&answer.value),
+            Self::Before(_) => None,
+        }
+    }
+
     /// The part of the value that the caller needs, also of a stored one. `U` must have the same names as `T`, and few of them: an older
     /// server may have stored the answer.
     ///
@@ -48,7 +69,7 @@ impl<T> Written<T> {
     pub fn part<U: DeserializeOwned>(self, of: impl FnOnce(T) -> U) -> Result<U> {
         match self {
             Self::Now(answer) | Self::Stored(answer, _) => Ok(of(answer.value)),
-            Self::Before(Reply { body, .. }) => serde_json::from_slice(&body).map_err(Error::internal),
+            Self::Before(stored) => stored.read(),
         }
     }
 
@@ -57,14 +78,23 @@ impl<T> Written<T> {
     pub fn location(&self) -> Option<&str> {
         match self {
             Self::Now(answer) | Self::Stored(answer, _) => answer.location(),
-            Self::Before(reply) => reply.location.as_deref(),
+            Self::Before(stored) => stored.location.as_deref(),
+        }
+    }
+
+    /// The bytes that a key stores or has stored.
+    #[must_use]
+    pub fn stored(&self) -> Option<&StoredAnswer> {
+        match self {
+            Self::Now(_) => None,
+            Self::Stored(_, stored) | Self::Before(stored) => Some(stored),
         }
     }
 
     /// Whether it is the answer to an earlier request.
     #[must_use]
     pub fn is_replayed(&self) -> bool {
-        matches!(self, Self::Before(reply) if reply.replayed)
+        matches!(self, Self::Before(stored) if stored.is_replayed)
     }
 }
 
@@ -78,23 +108,50 @@ impl<T: DeserializeOwned> Written<T> {
     }
 }
 
+impl<T: Serialize + DeserializeOwned> Written<T> {
+    /// The answer with another value, also if it is a stored one. What the key stores stays the same.
+    ///
+    /// # Errors
+    /// `internal` if a stored answer is not of this type.
+    pub fn shown(self, change: impl FnOnce(T) -> T) -> Result<Self> {
+        let Self::Before(stored) = self else { return Ok(self.map(change)) };
+        let body = serde_json::to_vec(&change(stored.read()?)).map_err(Error::internal)?;
+        Ok(Self::Before(StoredAnswer { body, ..stored }))
+    }
+}
+
 impl<T: Serialize> Written<T> {
+    /// 200, with its bytes, for work that stores them itself.
+    ///
+    /// # Errors
+    /// `internal` if the value cannot be written as JSON.
+    pub fn ok(value: T) -> Result<Self> {
+        let json = to_raw_value(&value).map_err(Error::internal)?;
+        Ok(Self::with_json(value, json))
+    }
+
     /// The answer's bytes.
     ///
     /// # Errors
     /// `internal` if the value cannot be written as JSON.
-    pub fn into_reply(self) -> Result<Reply> {
+    pub fn into_stored(self) -> Result<StoredAnswer> {
         match self {
-            Self::Now(answer) => answer.to_reply(),
-            Self::Stored(_, reply) | Self::Before(reply) => Ok(reply),
+            Self::Now(answer) => answer.to_stored(),
+            Self::Stored(_, stored) | Self::Before(stored) => Ok(stored),
         }
+    }
+}
+
+impl<T: Serialize> From<Written<T>> for HttpResponse {
+    fn from(written: Written<T>) -> Self {
+        written.into_stored().map_or_else(HttpResponse::from_error, Into::into)
     }
 }
 
 impl<T: Serialize> Responder for Written<T> {
     type Body = BoxBody;
     fn respond_to(self, _: &HttpRequest) -> HttpResponse {
-        self.into_reply().map_or_else(HttpResponse::from_error, Into::into)
+        self.into()
     }
 }
 
@@ -135,8 +192,8 @@ pub async fn write_in<T: Serialize>(
             }
             Err(error) if tries.wait_to_retry(&error).await => {}
             // The stored answer that the key found was given by an earlier attempt of this same request.
-            Ok(Written::Before(reply)) if was_in_doubt => {
-                return Ok(Written::Before(Reply { replayed: false, ..reply }));
+            Ok(Written::Before(stored)) if was_in_doubt => {
+                return Ok(Written::Before(StoredAnswer { is_replayed: false, ..stored }));
             }
             result => return result,
         }
@@ -152,15 +209,15 @@ async fn write_once<T: Serialize>(
     let Some(key) = key else {
         let answer = work(&tx).await?;
         tx.commit().await?;
-        return Ok(Written::Now(answer));
+        return Ok(answer.into());
     };
     if let Some(stored) = key.claim(&tx).await? {
         return Ok(Written::Before(stored));
     }
     let answer = work(&tx).await?;
-    let reply = key.store(&tx, &answer).await?;
+    let stored = key.store(&tx, &answer).await?;
     tx.commit().await?;
-    Ok(Written::Stored(answer, reply))
+    Ok(Written::Stored(Box::new(answer), stored))
 }
 
 /// The stored answer of a key, if there is one. It is returned even when a limit would reject the request: a client
@@ -168,7 +225,7 @@ async fn write_once<T: Serialize>(
 ///
 /// # Errors
 /// `idempotency_in_flight`, `idempotency_key_reused`.
-pub async fn answered(app: &Edge, caller: &Caller, key: Option<&IdempotencyKey>) -> Result<Option<Reply>> {
+pub async fn answered(app: &Edge, caller: &Caller, key: Option<&IdempotencyKey>) -> Result<Option<StoredAnswer>> {
     match key {
         Some(key) => key.replay(&TenantTx::read(&app.pool, caller.tenant_id()).await?).await,
         None => Ok(None),
@@ -193,10 +250,10 @@ pub async fn computed<T: Serialize>(
     match key {
         // If two requests run at the same time, both get the answer that was stored first.
         Some(_) => Ok(match write(app, caller, key, async |_| Ok(answer.by_ref())).await? {
-            Written::Now(_) => Written::Now(answer),
-            Written::Stored(_, reply) => Written::Stored(answer, reply),
-            Written::Before(reply) => Written::Before(reply),
+            Written::Now(_) => answer.into(),
+            Written::Stored(_, stored) => Written::Stored(Box::new(answer), stored),
+            Written::Before(stored) => Written::Before(stored),
         }),
-        None => Ok(Written::Now(answer)),
+        None => Ok(answer.into()),
     }
 }

@@ -193,7 +193,7 @@ pub async fn invite(
         if let Some(once) = once {
             once.store(tx, &answer).await?;
         }
-        Ok(Written::Now(answer.map(|view| UserView { link: Some(path), ..view })))
+        Ok(answer.map(|view| UserView { link: Some(path), ..view }).into())
     })
     .await
 }
@@ -230,7 +230,7 @@ pub async fn reset(app: &Edge, caller: &Caller, x: &str, once: Option<&Idempoten
         if let Some(once) = once {
             once.store(tx, &Answer::ok(ResetView { link: None })).await?;
         }
-        Ok(Written::Now(Answer::ok(ResetView { link: Some(path) })))
+        Ok(Answer::ok(ResetView { link: Some(path) }).into())
     })
     .await
 }

@@ -12,7 +12,7 @@ pub(super) fn see(path: &str) -> HttpResponse {
 
 /// A page with its security headers. Blocks have the same URL as the page, so caches must tell them apart.
 pub(super) fn html(status: StatusCode, body: String) -> HttpResponse {
-    let mut answer = edge::http::reply::html(status, body);
+    let mut answer = edge::http::page::html(status, body);
     let vary = HeaderValue::from_static("HX-Request, HX-Target");
     answer.headers_mut().insert(actix_web::http::header::VARY, vary);
     answer

@@ -10,7 +10,7 @@ use crate::render_blocks;
 use base::error::{Code, Error, Result};
 use edge::{
     caller::Scope,
-    http::{paging::Page, reply::attachment, resource},
+    http::{page::attachment, paging::Page, resource},
 };
 use world::{
     interchange::{

@@ -11,22 +11,24 @@ use uuid::Uuid;
 use super::{
     Frame, InCampaign, Tab,
     in_the_way::{self, InTheWay},
-    list::moment_of,
+    list::moment,
     lore::reason_in_words,
     recalled::{self, Recalled},
-    words::at as text,
+    words::display_text,
     world_form::{form_id, once},
 };
 use crate::render_blocks;
 use ai::{
-    prompt::{LoreReason, recall_report::RecallReport},
+    prompt::LoreDecision,
     tools::remembers,
     turns::{
         again::{self, Wished},
-        clean::CleaningRule,
+        job::OnFailure,
+        kind::TurnKind,
+        record::{Reverting, TurnRecord, TurnTrace},
         start::Wish,
         trace, undo,
-        view::Ending,
+        view::{Ending, LlmCall, PromptView, Status, ToolCall, Usage},
     },
 };
 use base::error::{Code, Error, Result};
@@ -62,8 +64,8 @@ struct TurnPage {
     /// Whether the turn's NPC or owner has no tool to remember with now.
     forgets: bool,
     player: Option<(String, String)>,
-    kind: String,
-    status: String,
+    kind: &'static str,
+    status: &'static str,
     is_running: bool,
     is_undone: bool,
     /// The progress of the revert.
@@ -83,7 +85,7 @@ struct TurnPage {
     narrative: String,
     error: Option<String>,
     facts: Vec<(&'static str, String)>,
-    sections: Vec<(String, u64)>,
+    sections: Vec<(String, u32)>,
     turn_text: String,
     cut: Vec<(String, String)>,
     removed: Vec<(&'static str, String)>,
@@ -111,7 +113,7 @@ struct LoreRow {
 
 struct Call {
     name: String,
-    status: String,
+    status: &'static str,
     arguments: String,
     result: String,
     /// Each die of its rolls, and whether it was kept.
@@ -133,26 +135,12 @@ pub fn cost(micros: u64) -> String {
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-fn number(value: &Value, pointer: &str) -> u64 {
-    value.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
+fn seconds(milliseconds: f64) -> String {
+    format!("{:.2} s", milliseconds / 1000.0)
 }
 
-fn seconds(milliseconds: Option<f64>) -> String {
-    milliseconds.map(|ms| format!("{:.2} s", ms / 1000.0)).unwrap_or_default()
-}
-
-fn list<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
-}
-
-/// Why something was removed from an answer.
-fn rule_of(removed: &Value) -> &'static str {
-    let rule = removed.get("rule").and_then(|rule| CleaningRule::deserialize(rule).ok());
-    rule.map(CleaningRule::label).unwrap_or_default()
-}
-
-fn pretty(value: Option<&Value>) -> String {
-    value.filter(|v| !v.is_null()).and_then(|v| serde_json::to_string_pretty(v).ok()).unwrap_or_default()
+fn pretty(value: &Value) -> String {
+    if value.is_null() { String::new() } else { serde_json::to_string_pretty(value).unwrap_or_default() }
 }
 
 fn id(at: &InCampaign) -> Result<Uuid> {
@@ -168,31 +156,30 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
 async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> {
     let id = id(at)?;
     let tx = at.read().await?;
-    let turn = trace::find(&tx, &at.caller, at.campaign.id.0, id).await?;
+    let record = trace::find(&tx, &at.caller, at.campaign.id.0, id).await?;
     let names = trace::names(&tx, id).await?;
-    let lore = entries(&tx, &turn).await?;
-    let recalled = match turn.pointer("/trace/recall").and_then(|report| RecallReport::deserialize(report).ok()) {
+    let (facts, attempts) = (facts(&record), attempts(at, &record));
+    let May { undo: may_undo, retry: may_retry } = May::of(at, &record);
+    let TurnRecord { turn, trace, reverting, .. } = record;
+    let TurnTrace { action, turn_text, lore, recall, cut, llm_calls, removed, .. } = trace.unwrap_or_default();
+    let lore = entries(&tx, lore).await?;
+    let recalled = match recall {
         Some(report) => Some(recalled::recalled(at, &tx, report).await?),
         None => None,
     };
-    let is_undone = turn.get("undone_at").is_some_and(|at| !at.is_null());
-    let calls = calls(&tx, at.campaign.id.0, &turn).await?;
-    let kind = text(&turn, "/kind");
-    let forgets = forgets(at, &tx, &kind, names.entity.as_ref().map(|(id, _)| *id)).await?;
+    let is_undone = record.undone_at.is_some();
+    let calls = calls(&tx, at.campaign.id.0, &turn.tool_calls).await?;
+    let (kind, status) = (turn.kind, turn.status);
+    let entity_kind = kind.of_entity();
+    let forgets = match (entity_kind, &names.entity) {
+        (Some(kind), Some((entity, _))) => forgets(at, &tx, kind, *entity).await?,
+        _ => false,
+    };
     let may_gm = at.may(Scope::Gm);
-    let status = text(&turn, "/status");
-    let is_chosen = turn["chosen"] != Value::Bool(false);
-    let has_ended_well = matches!(status.as_str(), "succeeded" | "limit_reached");
-    // A player who cancels a turn leaves its effects.
-    let has_effects =
-        has_ended_well || matches!(status.as_str(), "failed" | "cancelled") && turn["on_failure"] == "keep";
-    let may_undo = may_gm && has_effects && !is_undone && turn.get("reverting").is_none();
-    let may_retry =
-        may_undo && has_ended_well && at.may(Scope::Play) && is_chosen && matches!(kind.as_str(), "npc" | "owner");
     let profiles = if may_retry { profiles(at, &tx).await? } else { Vec::new() };
     drop(tx);
-    let is_running = matches!(status.as_str(), "queued" | "running");
-    let place = if kind == "owner" { "owners" } else { "npcs" };
+    let is_running = matches!(status, Status::Queued | Status::Running);
+    let place = if kind == TurnKind::Owner { "owners" } else { "npcs" };
     // By id, because a slug could be the name of a page.
     let link =
         |who: Option<(Uuid, String)>, place: &str| who.map(|(id, name)| (at.url(&format!("{place}/{id}")), name));
@@ -202,45 +189,73 @@ async fn page_of(at: &InCampaign, problem: Option<Problem>) -> Result<TurnPage> 
         back: at.url("turns"),
         lore_path: at.url("lore"),
         memories_path: at.url("memories"),
-        lab: (may_gm && matches!(kind.as_str(), "npc" | "owner" | "gm")).then(|| at.url(&format!("lab?turn={id}"))),
+        lab: (may_gm && (entity_kind.is_some() || kind == TurnKind::Gm)).then(|| at.url(&format!("lab?turn={id}"))),
         entity: link(names.entity, place),
         forgets,
         player: link(names.player, "characters"),
         is_running,
         is_undone,
-        reverting: turn.get("reverting").map(reverting_in_words),
+        reverting: reverting.as_ref().map(reverting_in_words),
         may_undo,
         may_fork: may_gm && at.may(Scope::Write) && !is_running,
         may_retry,
-        is_chosen,
-        attempts: attempts(at, &turn, id),
+        is_chosen: record.chosen,
+        attempts,
         profiles,
-        edited: turn.get("edited_at").is_some_and(|at| !at.is_null()),
+        edited: record.edited_at.is_some(),
         problem,
-        action: text(&turn, "/trace/action"),
-        narrative: text(&turn, "/narrative"),
-        error: turn.get("error").filter(|e| !e.is_null()).map(|error| text(error, "/message")),
-        facts: facts(&turn),
-        sections: list(&turn, "/prompt/sections")
-            .map(|s| (text(s, "/name").replace('_', " "), number(s, "/tokens")))
-            .collect(),
-        turn_text: text(&turn, "/trace/turn_text"),
-        removed: list(&turn, "/trace/removed").map(|removed| (rule_of(removed), text(removed, "/text"))).collect(),
-        cut: list(&turn, "/trace/cut").map(|cut| (text(cut, "/0").replace('_', " "), text(cut, "/1"))).collect(),
+        action,
+        narrative: turn.narrative,
+        error: record.error.map(|error| error.message),
+        facts,
+        sections: turn.prompt.map(sections).unwrap_or_default(),
+        turn_text,
+        removed: removed.into_iter().map(|removed| (removed.rule.label(), removed.text)).collect(),
+        cut: cut.iter().filter_map(|cut| Some((cut.first()?.replace('_', " "), cut.get(1)?.clone()))).collect(),
         lore,
         recalled,
         calls,
-        model_calls: list(&turn, "/trace/llm_calls").map(model_call).collect(),
+        model_calls: llm_calls.into_iter().map(model_call).collect(),
         sees_trace: may_gm,
-        kind,
-        status,
+        kind: kind.as_str(),
+        status: status.as_str(),
     })
 }
 
+/// The prompt's sections, and their tokens.
+fn sections(prompt: PromptView) -> Vec<(String, u32)> {
+    prompt.sections.into_iter().map(|section| (section.name.replace('_', " "), section.tokens)).collect()
+}
+
+/// What the user may do with a turn.
+struct May {
+    undo: bool,
+    /// Try the answer again, let it go on, or correct it.
+    retry: bool,
+}
+
+impl May {
+    fn of(at: &InCampaign, record: &TurnRecord) -> Self {
+        let TurnRecord { turn, on_failure, undone_at, reverting, chosen, .. } = record;
+        let has_ended_well = matches!(turn.status, Status::Succeeded | Status::LimitReached);
+        // A player who cancels a turn leaves its effects.
+        let has_effects = has_ended_well
+            || matches!(turn.status, Status::Failed | Status::Cancelled) && *on_failure == OnFailure::Keep;
+        let undo = at.may(Scope::Gm) && has_effects && undone_at.is_none() && reverting.is_none();
+        let is_answer = turn.kind.of_entity().is_some();
+        Self { undo, retry: undo && has_ended_well && at.may(Scope::Play) && *chosen && is_answer }
+    }
+}
+
 /// The attempts at the answer: path, number, and whether it is this turn.
-fn attempts(at: &InCampaign, turn: &Value, id: Uuid) -> Vec<(String, usize, bool)> {
-    let ids = list(turn, "/alternatives").map(|other| text(other, ""));
-    ids.enumerate().map(|(n, other)| (at.url(&format!("turns/{other}")), n + 1, other == id.to_string())).collect()
+fn attempts(at: &InCampaign, record: &TurnRecord) -> Vec<(String, usize, bool)> {
+    let id = record.turn.id;
+    record
+        .alternatives
+        .iter()
+        .enumerate()
+        .map(|(n, other)| (at.url(&format!("turns/{other}")), n + 1, *other == id))
+        .collect()
 }
 
 /// The slugs of the profiles that a game master may let answer.
@@ -250,19 +265,15 @@ async fn profiles(at: &InCampaign, tx: &TenantTx) -> Result<Vec<String>> {
 }
 
 /// Whether an NPC or owner that still exists has no tool to remember with.
-async fn forgets(at: &InCampaign, tx: &TenantTx, kind: &str, entity: Option<Uuid>) -> Result<bool> {
-    let Some(id) = entity.map(Ref::Id) else { return Ok(false) };
-    let campaign = Ref::Id(at.campaign.id.0);
-    let (kind, tools) = match kind {
-        "npc" => (
-            EntityKind::Npc,
-            resource::find::<Npcs>(tx, &at.caller, Some(&campaign), &id).await.map(|n| n.available_tools),
-        ),
-        "owner" => (
-            EntityKind::Owner,
-            resource::find::<Owners>(tx, &at.caller, Some(&campaign), &id).await.map(|o| o.available_tools),
-        ),
-        _ => return Ok(false),
+async fn forgets(at: &InCampaign, tx: &TenantTx, kind: EntityKind, entity: Uuid) -> Result<bool> {
+    let (campaign, id) = (Ref::Id(at.campaign.id.0), Ref::Id(entity));
+    let tools = match kind {
+        EntityKind::Npc => {
+            resource::find::<Npcs>(tx, &at.caller, Some(&campaign), &id).await.map(|n| n.available_tools)
+        }
+        EntityKind::Owner => {
+            resource::find::<Owners>(tx, &at.caller, Some(&campaign), &id).await.map(|o| o.available_tools)
+        }
     };
     match tools {
         Ok(tools) => Ok(!remembers(kind, &tools.0)),
@@ -272,25 +283,24 @@ async fn forgets(at: &InCampaign, tx: &TenantTx, kind: &str, entity: Option<Uuid
 }
 
 /// The lore of a turn's record, with the titles that the entries have now.
-async fn entries(tx: &TenantTx, turn: &Value) -> Result<Vec<LoreRow>> {
-    let id_of = |entry: &Value| Uuid::try_parse(&text(entry, "/id")).ok();
-    let ids: Vec<Uuid> = list(turn, "/trace/lore").filter_map(id_of).collect();
+async fn entries(tx: &TenantTx, lore: Vec<LoreDecision>) -> Result<Vec<LoreRow>> {
+    let ids: Vec<Uuid> = lore.iter().map(|entry| entry.id).collect();
     let mut known = if ids.is_empty() { HashMap::new() } else { overview::waking(tx, &ids).await? };
-    let entry = |entry: &Value| {
-        let found = id_of(entry).and_then(|id| Some((id, known.remove(&id)?.title)));
+    let entry = |entry: LoreDecision| {
+        let found = known.remove(&entry.id);
         LoreRow {
-            id: found.as_ref().map(|(id, _)| *id),
-            title: found.map_or_else(|| text(entry, "/slug"), |(_, title)| title),
-            is_in: entry["included"] == Value::Bool(true),
-            reason: reason_in_words(&LoreReason::from(text(entry, "/reason"))),
+            id: found.as_ref().map(|_| entry.id),
+            title: found.map_or(entry.slug, |found| found.title),
+            is_in: entry.included,
+            reason: reason_in_words(&entry.reason),
         }
     };
-    Ok(list(turn, "/trace/lore").map(entry).collect())
+    Ok(lore.into_iter().map(entry).collect())
 }
 
 /// The tool calls of a turn. A memory that a call created is linked if it still exists.
-async fn calls(tx: &TenantTx, campaign: Uuid, turn: &Value) -> Result<Vec<Call>> {
-    let mut calls: Vec<Call> = list(turn, "/tool_calls").map(call).collect();
+async fn calls(tx: &TenantTx, campaign: Uuid, called: &[ToolCall]) -> Result<Vec<Call>> {
+    let mut calls: Vec<Call> = called.iter().map(call).collect();
     let made: Vec<Uuid> = calls.iter().filter_map(|call| call.memory).collect();
     if !made.is_empty() {
         let there = service::existing(tx, campaign, &made).await?;
@@ -301,60 +311,71 @@ async fn calls(tx: &TenantTx, campaign: Uuid, turn: &Value) -> Result<Vec<Call>>
     Ok(calls)
 }
 
-fn call(call: &Value) -> Call {
-    let mut dice = Vec::new();
-    for roll in list(call, "/result/results") {
-        for die in list(roll, "/dice") {
-            dice.push((format!("d{} {}", text(die, "/faces"), text(die, "/value")), die["kept"] != Value::Bool(false)));
-        }
-    }
-    let result = call.get("result").or_else(|| call.get("error"));
+/// What a page shows of a call's result. Each tool has its own.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Shown {
+    results: Vec<Rolled>,
+    memory_id: Option<Uuid>,
+}
+
+#[derive(Deserialize)]
+struct Rolled {
+    dice: Vec<Die>,
+}
+
+#[derive(Deserialize)]
+struct Die {
+    faces: Value,
+    value: Value,
+    #[serde(default = "is_kept")]
+    kept: bool,
+}
+
+fn is_kept() -> bool {
+    true
+}
+
+fn call(call: &ToolCall) -> Call {
+    let shown = call.result.as_ref().and_then(|result| Shown::deserialize(result).ok()).unwrap_or_default();
+    let dice = shown.results.into_iter().flat_map(|roll| roll.dice);
+    let error = || call.error.as_ref().and_then(|error| serde_json::to_value(error).ok());
     Call {
-        name: text(call, "/name"),
-        status: text(call, "/status"),
-        arguments: pretty(call.get("arguments")),
-        result: pretty(result),
-        dice,
-        memory: call.pointer("/result/memory_id").and_then(Value::as_str).and_then(|id| id.parse().ok()),
+        name: call.name.clone(),
+        status: call.status.as_str(),
+        arguments: pretty(&call.arguments),
+        result: call.result.clone().or_else(error).as_ref().map(pretty).unwrap_or_default(),
+        dice: dice
+            .map(|die| (format!("d{} {}", display_text(&die.faces), display_text(&die.value)), die.kept))
+            .collect(),
+        memory: shown.memory_id,
     }
 }
 
 /// The progress of a revert, and why it does not continue.
-fn reverting_in_words(reverting: &Value) -> String {
-    let mut words = format!(
-        "The turn is being reverted: {} of {} changes are done.",
-        number(reverting, "/done"),
-        number(reverting, "/changes")
-    );
-    let tries = number(reverting, "/tries");
-    if tries > 0 {
-        let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
-        words.push_str(&format!(
-            " It failed {times}. The next try is at {}.",
-            moment_of(&text(reverting, "/next_try_at"))
-        ));
+fn reverting_in_words(reverting: &Reverting) -> String {
+    let Reverting { changes, done, tries, next_try_at, last_error, .. } = reverting;
+    let mut words = format!("The turn is being reverted: {done} of {} changes are done.", changes.unwrap_or_default());
+    if *tries > 0 {
+        let times = if *tries == 1 { "once".to_owned() } else { format!("{tries} times") };
+        let next = next_try_at.map(moment).unwrap_or_default();
+        words.push_str(&format!(" It failed {times}. The next try is at {next}."));
     }
-    let error = text(reverting, "/last_error");
-    if !error.is_empty() {
+    if let Some(error) = last_error {
         words.push_str(&format!(" The last error: {error}"));
     }
     words
 }
 
-fn model_call(call: &Value) -> ModelCall {
-    let attempts = number(call, "/attempts");
-    let finish = text(call, "/finish_reason");
+fn model_call(call: LlmCall) -> ModelCall {
+    let finish = call.finish_reason.unwrap_or_default();
+    let Usage { prompt_tokens, cached_tokens, completion_tokens, .. } = call.usage;
     ModelCall {
-        model: text(call, "/model"),
-        seconds: seconds(call.pointer("/latency_ms").and_then(Value::as_f64)),
-        tokens: format!(
-            "{} in ({} cached), {} out",
-            number(call, "/usage/prompt_tokens"),
-            number(call, "/usage/cached_tokens"),
-            number(call, "/usage/completion_tokens")
-        ),
-        finish: if attempts > 1 { format!("{finish}, after {attempts} attempts") } else { finish },
-        text: text(call, "/text"),
+        model: call.model,
+        seconds: seconds(call.latency_ms),
+        tokens: format!("{prompt_tokens} in ({cached_tokens} cached), {completion_tokens} out"),
+        finish: if call.attempts > 1 { format!("{finish}, after {} attempts", call.attempts) } else { finish },
+        text: call.text,
     }
 }
 
@@ -368,36 +389,34 @@ pub(super) fn how_it_ended(ending: Ending) -> &'static str {
 }
 
 /// The turn's figures. Empty ones are left out.
-fn facts(turn: &Value) -> Vec<(&'static str, String)> {
-    let timing = |name: &str| seconds(turn.pointer(&format!("/timings_ms/{name}")).and_then(Value::as_f64));
-    let (first, last) = (text(turn, "/journal/first_seq"), text(turn, "/journal/last_seq"));
-    let tokens = number(turn, "/usage/total_tokens");
-    let ending = turn.get("ending").and_then(|ending| Ending::deserialize(ending).ok()).map_or("", how_it_ended);
+fn facts(record: &TurnRecord) -> Vec<(&'static str, String)> {
+    let TurnRecord { turn, trace, journal, reply_mode, undone_at, .. } = record;
+    let Usage { total_tokens, cached_tokens, llm_calls, estimated, .. } = turn.usage;
+    let has_run = turn.timings_ms.total > 0.0;
+    let time = |milliseconds: f64| if has_run { seconds(milliseconds) } else { String::new() };
     let mut facts = vec![
-        ("Start", moment_of(&text(turn, "/created_at"))),
-        ("Duration", timing("total")),
-        ("Time in the model", timing("llm")),
-        ("Time in this server", timing("server")),
-        ("Model", text(turn, "/model")),
-        ("Reply mode", text(turn, "/reply_mode")),
-        ("Context", text(turn, "/context")),
-        ("Prompt cache", text(turn, "/prompt/cache")),
-        ("Undone", moment_of(&text(turn, "/undone_at"))),
-        ("Answer", ending.to_owned()),
-        ("Parse error", text(turn, "/parse_error")),
+        ("Start", moment(turn.created_at)),
+        ("Duration", time(turn.timings_ms.total)),
+        ("Time in the model", time(turn.timings_ms.llm)),
+        ("Time in this server", time(turn.timings_ms.server)),
+        ("Model", turn.model.clone()),
+        ("Reply mode", reply_mode.to_string()),
+        ("Context", turn.context.map(|context| context.as_str().to_owned()).unwrap_or_default()),
+        ("Prompt cache", turn.prompt.as_ref().map(|prompt| prompt.cache.as_str().to_owned()).unwrap_or_default()),
+        ("Undone", undone_at.map(moment).unwrap_or_default()),
+        ("Answer", turn.ending.map(how_it_ended).unwrap_or_default().to_owned()),
+        ("Parse error", turn.parse_error.clone().unwrap_or_default()),
     ];
-    if tokens > 0 {
-        let cached = number(turn, "/usage/cached_tokens");
-        let calls = number(turn, "/usage/llm_calls");
-        let estimated = turn.pointer("/usage/estimated").and_then(Value::as_bool).unwrap_or_default();
+    if total_tokens > 0 {
         let about = if estimated { "about " } else { "" };
         let why = if estimated { ". The provider did not tell all tokens; we estimated the rest" } else { "" };
-        facts.push(("Tokens", format!("{about}{tokens}, {cached} of them cached. Model calls: {calls}{why}")));
+        let tokens = format!("{about}{total_tokens}, {cached_tokens} of them cached. Model calls: {llm_calls}{why}");
+        facts.push(("Tokens", tokens));
     }
-    if let Some(micros) = turn.pointer("/usage/cost_micros").and_then(Value::as_u64) {
+    if let Some(micros) = trace.as_ref().and_then(|trace| trace.cost()) {
         facts.push(("Cost", cost(micros)));
     }
-    if !first.is_empty() {
+    if let Some((first, last)) = journal.as_ref().and_then(|journal| journal.first_seq.zip(journal.last_seq)) {
         facts.push(("Changes in the journal", format!("{first} to {last}")));
     }
     facts.retain(|(_, value)| !value.is_empty());

@@ -4,15 +4,17 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use ai::{
     planner::{
         act::act,
+        answer::ActView,
         request::{ActRequest, may},
     },
     state::Ai,
     turns::{
         again::{self, Wished},
         answer,
-        job::{Job, OnBusy, OnFailure, Way},
+        job::{Job, Way},
         running::Asker,
         start::{Wish as AnswerWish, start},
+        view::Visibility,
     },
 };
 use askama::Template;
@@ -106,25 +108,10 @@ async fn post_words(
         return Ok(empty_or_redirect(request, link));
     }
     drop(seat);
-    let job = Job {
-        campaign: link.to_owned(),
-        kind: EntityKind::Npc,
-        entity: words.to.clone(),
-        player: visitor.player.to_string(),
-        action: text.to_owned(),
-        mechanics: None,
-        mode: None,
-        on_busy: OnBusy::Reject,
-        on_failure: OnFailure::Revert,
-        key: None,
-        reaction: None,
-        way: Way::Answer,
-    };
+    let job = Job::new(link, (EntityKind::Npc, &words.to), &visitor.player.to_string(), text.to_owned());
     let run =
         async move |app: web::Data<Ai>, caller: Caller, asker: Asker| answer::run(&app, &caller, &job, &asker).await;
-    let Ok(turn) = start(app, &visitor.caller, true, run)?.begun().await? else {
-        return Err(Error::internal("a turn without a key was answered before it began"));
-    };
+    let turn = start(app, &visitor.caller, true, run)?.turn().await?;
     if !is_htmx(request) {
         return Ok(empty_or_redirect(request, link));
     }
@@ -151,14 +138,10 @@ async fn planned(
     };
     let planner = app.clone();
     let run = async move |_, caller: Caller, asker: Asker| act(&planner, &caller, &wanted, &asker).await;
-    let Err(reply) = start(app, &visitor.caller, false, run)?.begun().await? else {
-        return Err(Error::internal("the planner began a turn instead of answering"));
-    };
-    let answer: serde_json::Value = serde_json::from_slice(&reply.body).map_err(Error::internal)?;
-    let message = answer["message"].as_str().unwrap_or_default();
-    match answer["visibility"] == "public" {
-        true => Ok(empty_or_redirect(request, link)),
-        false => told_alone(request, link, message),
+    let answer = start(app, &visitor.caller, false, run)?.ended().await?.fresh();
+    match answer {
+        Some(ActView { visibility: Visibility::Ephemeral, message, .. }) => told_alone(request, link, &message),
+        _ => Ok(empty_or_redirect(request, link)),
     }
 }
 
@@ -236,20 +219,8 @@ pub async fn meet(
     let done = async {
         from_our_page(&request)?;
         let Met { to } = filled(form)?;
-        let job = Job {
-            campaign: path.to_string(),
-            kind: EntityKind::Npc,
-            entity: to,
-            player: visitor.player.to_string(),
-            action: String::new(),
-            mechanics: None,
-            mode: None,
-            on_busy: OnBusy::Reject,
-            on_failure: OnFailure::Revert,
-            key: None,
-            reaction: None,
-            way: Way::Greeting(0),
-        };
+        let usual = Job::new(&path, (EntityKind::Npc, &to), &visitor.player.to_string(), String::new());
+        let job = Job { way: Way::Greeting(0), ..usual };
         let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
             answer::run(&app, &caller, &job, &asker).await
         };

@@ -9,7 +9,7 @@ use base::{
     error::{Code, Error, Result},
     json, text,
 };
-use edge::http::reply::html;
+use edge::http::page::html;
 
 pub(super) fn rendered(template: &impl Template) -> Result<HttpResponse> {
     Ok(html(StatusCode::OK, template.render().map_err(Error::internal)?))

@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use ai::state::Ai;
 use base::error::Result;
 use db::tenancy;
-use edge::http::{forms::from_our_page, reply::html, resource::Ref};
+use edge::http::{forms::from_our_page, page::html, resource::Ref};
 use serde::Deserialize;
 
 use super::{

@@ -17,7 +17,7 @@ use super::{
 use base::error::{Error, Problem, Result};
 use edge::{
     caller::Caller,
-    http::{Answer, Written, paging, reply::attachment},
+    http::{Answer, Written, page::attachment, paging},
     state::Edge,
 };
 
@@ -89,7 +89,7 @@ async fn import(
         if let Some(key) = key.filter(|_| !is_dry_run) {
             key.store(tx, &answer).await?;
         }
-        Ok(Written::Now(answer))
+        Ok(answer.into())
     })
     .await
 }

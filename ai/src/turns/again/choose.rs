@@ -7,7 +7,10 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::stored::{Answer, COLUMNS, EFFECTS_MAX, act_as, check_journal, refuse_locked, set_aside};
-use crate::{state::Ai, turns::trace};
+use crate::{
+    state::Ai,
+    turns::{record::TurnRecord, trace},
+};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
@@ -40,7 +43,7 @@ pub async fn choose_one(
     c: &str,
     turn: Uuid,
     key: Option<&IdempotencyKey>,
-) -> Result<Written<Value>> {
+) -> Result<Written<TurnRecord>> {
     let parts = rows_of(app, caller, turn).await?.div_ceil(ROWS_PER_PART);
     let exchanged = http::write(app, caller, key, async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;
@@ -156,7 +159,7 @@ pub async fn correct_one(
     turn: Uuid,
     narrative: &str,
     expected: &Expected,
-) -> Result<Value> {
+) -> Result<TurnRecord> {
     let tokens = tokens::count_apart(narrative.to_owned()).await?;
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         let campaign = campaign_id(tx, caller, &Ref::parse(c)).await?;

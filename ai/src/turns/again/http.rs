@@ -10,8 +10,8 @@ use super::{Wished, choose_one, continue_one, correct_one, try_again};
 use crate::{
     state::Ai,
     turns::{
+        record::TurnRecord,
         start::{TurnStarted, Wish},
-        trace::TurnRecord,
         view::TurnView,
     },
 };

@@ -22,7 +22,7 @@ use super::{
     start::{Wish, respond},
     store::{self, Failure, NewTurn, Opened, Place},
     subject::Subject,
-    view::Status,
+    view::{Status, TurnView},
 };
 use crate::{
     prompt::turn::GOES_ON,
@@ -41,7 +41,7 @@ use db::{
 use edge::{
     caller::Caller,
     http::{
-        Reply, answered,
+        StoredAnswer, Written, answered,
         idempotency::IdempotencyKey,
         resource::{Ref, campaign_id},
     },
@@ -60,14 +60,21 @@ enum Aside {
     /// The attempt has a row and the conversation's place, under this id.
     Begun(Uuid),
     /// The same request ran before.
-    Replay(Reply),
+    Replay(StoredAnswer),
 }
 
 /// Sets the turn aside, runs the attempt, and applies the turn again if the attempt does not answer.
-async fn attempt(app: &Ai, caller: &Caller, campaign: &str, job: Job, again: Again, asker: &Asker) -> Result<Reply> {
+async fn attempt(
+    app: &Ai,
+    caller: &Caller,
+    campaign: &str,
+    job: Job,
+    again: Again,
+    asker: &Asker,
+) -> Result<Written<TurnView>> {
     let begun = match retry::repeat(BRIEF, async || begin(app, caller, campaign, &job, &again).await).await? {
         Aside::Begun(id) => id,
-        Aside::Replay(reply) => return Ok(reply),
+        Aside::Replay(stored) => return Ok(Written::Before(stored)),
     };
     let result = answer::react(app, caller, &job, asker, Place::Queued(begun)).await;
     if let Err(error) = &result {
@@ -108,7 +115,7 @@ async fn begin(app: &Ai, caller: &Caller, campaign: &str, job: &Job, again: &Aga
     };
     let id = match store::open(&tx, &new).await? {
         Opened::Runs(id) => id,
-        Opened::Replay(reply) => return Ok(Aside::Replay(reply)),
+        Opened::Replay(stored) => return Ok(Aside::Replay(stored)),
     };
     let sql = format!(
         "UPDATE turn SET awaits = $3, awaits_until = now() + interval '{SETTLED_AFTER}' WHERE tenant_id = $1 AND id = $2"
@@ -148,7 +155,7 @@ pub async fn try_again(
     let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
         // Of a repeated request the answer is not the last one any more.
         if let Some(stored) = answered(&app, &caller, its_key.as_ref()).await? {
-            return Ok(stored);
+            return Ok(Written::Before(stored));
         }
         let (job, again) = prepare(&app, &caller, &named, turn, wished, its_key).await?;
         attempt(&app, &caller, &named, job, again, &asker).await
@@ -240,7 +247,7 @@ pub async fn continue_one(
     let (named, its_key) = (campaign.to_owned(), key.clone());
     let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
         if let Some(stored) = answered(&app, &caller, its_key.as_ref()).await? {
-            return Ok(stored);
+            return Ok(Written::Before(stored));
         }
         let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
         let id = campaign_id(&tx, &caller, &Ref::parse(&named)).await?;

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::turns::{
-    job::{Job, OnBusy, OnFailure, Way},
+    job::{Job, Way},
     store::{
         ENTITY_BUSY,
         revert::{Pace, revert},
@@ -185,20 +185,9 @@ impl Answer {
     }
 
     pub(super) fn job(self, campaign: &str, way: Way, body_key: Option<IdempotencyKey>) -> Job {
-        Job {
-            campaign: campaign.to_owned(),
-            kind: self.kind,
-            entity: self.entity.to_string(),
-            player: self.player.to_string(),
-            action: self.action,
-            mechanics: self.mechanics,
-            mode: None,
-            on_busy: OnBusy::Reject,
-            on_failure: OnFailure::Revert,
-            key: body_key,
-            reaction: None,
-            way,
-        }
+        let (entity, player) = (self.entity.to_string(), self.player.to_string());
+        let usual = Job::new(campaign, (self.kind, &entity), &player, self.action);
+        Job { mechanics: self.mechanics, key: body_key, way, ..usual }
     }
 }
 

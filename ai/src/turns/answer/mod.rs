@@ -13,6 +13,7 @@ use super::{
     place::Permit,
     running::{Asker, Spot},
     store::Place,
+    view::TurnView,
 };
 use crate::{
     prompt::{
@@ -22,14 +23,14 @@ use crate::{
     state::Ai,
 };
 use base::error::Result;
-use edge::{caller::Caller, http::Reply};
+use edge::{caller::Caller, http::Written};
 use open::Opener;
 
 /// Runs a turn to its end.
 ///
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
-pub async fn run(app: &Ai, caller: &Caller, job: &Job, asker: &Asker) -> Result<Reply> {
+pub async fn run(app: &Ai, caller: &Caller, job: &Job, asker: &Asker) -> Result<Written<TurnView>> {
     let cx = Cx::new(app, caller, asker).await?;
     let prompt = prompt_request(&cx, job);
     let at = |key: PromptKey| Spot { tenant: caller.tenant_id(), entity: key.entity, player: key.player };
@@ -47,7 +48,7 @@ pub async fn run(app: &Ai, caller: &Caller, job: &Job, asker: &Asker) -> Result<
 ///
 /// # Errors
 /// The errors of [`run`].
-pub async fn react(app: &Ai, caller: &Caller, job: &Job, asker: &Asker, place: Place) -> Result<Reply> {
+pub async fn react(app: &Ai, caller: &Caller, job: &Job, asker: &Asker, place: Place) -> Result<Written<TurnView>> {
     let cx = Cx::new(app, caller, asker).await?;
     let prompt = prompt_request(&cx, job);
     frame::run(&cx, Permit::at_once(&cx, job.kind.into(), place), &Opener { cx: &cx, job, prompt }).await

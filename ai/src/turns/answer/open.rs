@@ -119,7 +119,7 @@ impl<'a> Opener<'a> {
         };
         let mut turn = self.turn(start, assembled, (has, mechanics)).await?;
         match store::open(&tx, &turn.row()).await? {
-            Opened::Replay(reply) => return Ok(Opening::Replay(reply)),
+            Opened::Replay(stored) => return Ok(Opening::Replay(stored)),
             Opened::Runs(id) => turn.talk.id = id,
         }
         may_talk(self.job, &turn.base)?;

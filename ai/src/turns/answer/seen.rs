@@ -2,17 +2,17 @@
 
 use super::turn::AnswerTurn;
 use crate::{
-    prompt::{recall_report::KeptReport, shown::ShownSection},
+    prompt::{Cache, recall_report::KeptReport, shown::ShownSection},
     turns::{
-        record::body_and_record,
+        record::{Recorded, recorded},
         view::{PromptView, SectionView, Status, Trace, TurnView},
     },
 };
 use base::error::Result;
 
 impl AnswerTurn<'_> {
-    /// The answer's body, and the record that contains it together with the trace.
-    pub(super) fn body_and_record(&self, status: Status, narrative: &str) -> Result<(Vec<u8>, String)> {
+    /// The turn and its record.
+    pub(super) fn recorded(&self, status: Status, narrative: &str) -> Result<Recorded> {
         let for_player = self.talk.caller.is_player();
         let view = TurnView {
             trigger: self.job.trigger(),
@@ -29,17 +29,17 @@ impl AnswerTurn<'_> {
             cut: cut.filter(|(_, cut)| !cut.is_empty()).collect(),
             ..self.talk.trace(self.shown.read_turn())
         };
-        body_and_record(&view, for_player.then(|| self.prompt_view()), &trace)
+        recorded(view, for_player.then(|| self.prompt_view()), &trace)
     }
 
     fn prompt_view(&self) -> PromptView {
         let view = |section: ShownSection<'_>| SectionView {
-            name: section.name,
+            name: section.name.into(),
             tokens: section.tokens,
             hash: section.hash.to_owned(),
         };
         PromptView {
-            cache: if self.hit { "hit" } else { "miss" },
+            cache: Cache::of(self.hit),
             base_hash: self.shown.base_hash.as_ref().to_owned(),
             base_tokens: self.shown.base_tokens,
             sections: self.shown.sections().map(view).collect(),

@@ -17,16 +17,17 @@ use crate::{
         calls::Hands,
         frame::Turn,
         job::{Job, Reaction},
+        record::Recorded,
         store::{Ended, NewReply, NewTurn, Place},
         talk::{Question, Talk},
-        view::{Mechanics, Status},
+        view::{Mechanics, Status, TurnView},
     },
 };
 use base::{
     error::{Error, Result},
     tokens,
 };
-use edge::http::Reply;
+use edge::http::Written;
 use entity::message::{Author, Type};
 use world::{
     messages::service::NewMessage,
@@ -48,17 +49,23 @@ pub(super) struct AnswerTurn<'a> {
 }
 
 impl Turn for AnswerTurn<'_> {
+    type Answer = TurnView;
+
     fn talk(&self) -> &Talk<'_> {
         &self.talk
     }
 
-    async fn work(&mut self) -> Result<Reply> {
+    async fn work(&mut self) -> Result<Written<TurnView>> {
         let status = self.converse().await?;
         Box::pin(self.finish(status)).await
     }
 
-    fn failed(&self, status: Status, _why: &Error) -> Result<(Vec<u8>, String)> {
-        self.body_and_record(status, &self.talk.narrative())
+    fn failed(&self, status: Status, _why: &Error) -> Result<Recorded> {
+        self.recorded(status, &self.talk.narrative())
+    }
+
+    fn told(&self, ended: Result<Written<TurnView>>) -> Result<Written<TurnView>> {
+        ended
     }
 
     fn is_hit(&self) -> bool {
@@ -116,21 +123,22 @@ impl AnswerTurn<'_> {
     }
 
     /// Commits the answer: messages, record, usage, key.
-    async fn finish(&mut self, status: Status) -> Result<Reply> {
+    async fn finish(&mut self, status: Status) -> Result<Written<TurnView>> {
         let narrative = self.talk.narrative();
         let narrative_tokens = tokens::count_apart(narrative.clone()).await?;
-        let (body, record) = self.body_and_record(status, &narrative)?;
+        let Recorded { answer, record } = self.recorded(status, &narrative)?;
         let messages = self.messages(&narrative, narrative_tokens);
         // An answer that nobody asked for waits until the player can hear it.
         let reply = self.job.reaction.as_ref().map(|reaction| self.reply(reaction, &narrative, &messages));
-        let ended = Ended { status, record, calls: &self.talk.llm_calls, body: &body, reply: reply.as_ref() };
+        let ended =
+            Ended { status, record, calls: &self.talk.llm_calls, answer: answer.stored(), reply: reply.as_ref() };
         let said = if reply.is_some() { &[] } else { &messages[..] };
         self.talk.save_told().await;
         self.talk.end(&self.row(), ended, said, Rest::default()).await?;
         if reply.is_none() {
             self.remember(messages[0].id, narrative, narrative_tokens);
         }
-        Ok(Reply { status: 200, body, ..Reply::default() })
+        Ok(answer)
     }
 
     /// The turn's two messages: the player's and the answer.

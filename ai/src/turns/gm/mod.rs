@@ -25,10 +25,11 @@ use super::{
     place::Permit,
     rules,
     running::{Asker, Spot},
+    view::TurnView,
 };
 use crate::state::Ai;
 use base::error::Result;
-use edge::{caller::Caller, http::Reply};
+use edge::{caller::Caller, http::Written};
 use job::GmJob;
 use open::Opener;
 
@@ -36,7 +37,7 @@ use open::Opener;
 ///
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `validation_failed`, `not_found`, limits.
-pub async fn run(app: &Ai, caller: &Caller, job: &GmJob, asker: &Asker) -> Result<Reply> {
+pub async fn run(app: &Ai, caller: &Caller, job: &GmJob, asker: &Asker) -> Result<Written<TurnView>> {
     let cx = Cx::new(app, caller, asker).await?;
     let mechanics = match job.mechanics {
         Some(turn) => Some(rules::mechanics(app, caller, &job.campaign, None, turn).await?),

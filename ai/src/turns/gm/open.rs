@@ -77,7 +77,7 @@ impl<'a> Opener<'a> {
         playing::playing(&tx, campaign, job.session).await?;
         talk.subject = job.subject(campaign);
         match store::open(&tx, &job.row(&talk, start.place)).await? {
-            Opened::Replay(reply) => return Ok(Opening::Replay(reply)),
+            Opened::Replay(stored) => return Ok(Opening::Replay(stored)),
             Opened::Runs(id) => talk.id = id,
         }
         if start.place == Place::Queue {

@@ -15,7 +15,7 @@ use super::{
     session_prompts::{CachedPrompt, Talk},
 };
 use crate::prompt::{
-    LoreDecision,
+    Cache, Context, LoreDecision,
     cache::Prompts,
     fence,
     fit::{GivesWay, fit},
@@ -111,7 +111,7 @@ pub(super) struct GmPrompt {
     /// The reply mode for which the base is written.
     mode: ReplyMode,
     /// `overview` or `delta`.
-    pub context: &'static str,
+    pub context: Context,
     /// The turn's own message.
     pub text: Arc<str>,
     /// Where the instruction stands in it, if there is one.
@@ -278,7 +278,7 @@ impl GmPrompt {
             sections: self.sections().map(section).collect(),
             lore: self.lore().cloned().collect(),
             recall: None,
-            cache: if self.hit { "hit" } else { "miss" },
+            cache: Cache::of(self.hit),
             context: Some(self.context),
             base_hash: self.base.hash.clone(),
             base_tokens: self.base.tokens,
@@ -315,7 +315,7 @@ struct Draft<'a, 'r> {
     transcript: Arc<Transcript>,
     /// The tokens of the tools' definitions.
     tools_tokens: u32,
-    context: &'static str,
+    context: Context,
     told: Part,
     place: Part,
     place_lore: Vec<LoreDecision>,
@@ -407,7 +407,7 @@ impl GivesWay for Draft<'_, '_> {
     async fn show(&mut self, transcript: Arc<Transcript>) -> Result<()> {
         self.transcript = transcript;
         // Without the exchange that told the overview, changes mean nothing.
-        if (self.context == DELTA) != was_told(&self.transcript) {
+        if (self.context == Context::Delta) != was_told(&self.transcript) {
             (self.context, self.told) = context(self.reads, &self.now, &self.transcript).await?;
         }
         self.write_turn().await
@@ -433,8 +433,6 @@ impl GivesWay for Draft<'_, '_> {
     }
 }
 
-const DELTA: &str = "delta";
-
 /// Whether the model can still read an overview.
 fn was_told(transcript: &Transcript) -> bool {
     transcript.exchanges.iter().any(|e| e.user.starts_with(OVERVIEW))
@@ -445,7 +443,7 @@ async fn context(
     reads: &mut Reads<'_>,
     Now { facts, settings, fights, .. }: &Now<'_>,
     transcript: &Transcript,
-) -> Result<(&'static str, Part)> {
+) -> Result<(Context, Part)> {
     let (session, standing) = (&facts.playing, &facts.standing);
     if standing.cursor.is_some() && was_told(transcript) && !standing.is_too_old() {
         let quiet = !facts.has_news && standing.since().event == standing.now.event;
@@ -458,7 +456,7 @@ async fn context(
             let shown = serde_json::to_string_pretty(&delta.to_view()?).map_err(Error::internal)?;
             fence::put(&mut text, "recent_changes", &[], &shown);
         }
-        return Ok((DELTA, Part::new("recent_changes", text, String::new()).await?));
+        return Ok((Context::Delta, Part::new("recent_changes", text, String::new()).await?));
     }
     let tx = reads.tx().await?;
     let known = service::reported_world(tx, session.id, false).await?;
@@ -468,7 +466,7 @@ async fn context(
     let (shown, cut) = threads::apart(usize::MAX, move || overview.within(budget)).await??;
     let mut text = OVERVIEW.to_owned();
     fence::put(&mut text, "world_state", &[], &shown);
-    Ok(("overview", Part::new("world_state_overview", text, cut).await?))
+    Ok((Context::Overview, Part::new("world_state_overview", text, cut).await?))
 }
 
 /// Adds to a text what the AI is asked for. Also returns where the instruction stands.

@@ -13,13 +13,13 @@ use super::{
     session_prompts::CachedPrompt,
 };
 use crate::{
-    prompt::transcript::Exchange,
+    prompt::{Cache, transcript::Exchange},
     tools::{Effects, Hand, Rest, spec::ActorKind},
     turns::{
         calls::Hands,
         clean::Cleaner,
         frame::Turn,
-        record::body_and_record,
+        record::{Recorded, recorded},
         store::{Ended, Place},
         talk::{Question, Talk},
         view::{Mechanics, PromptView, SectionView, Status, Trace, TurnView},
@@ -29,7 +29,7 @@ use base::{
     error::{Error, Result},
     metrics, tokens,
 };
-use edge::{http::Reply, models::TenantModels, tenants::tasks::Task};
+use edge::{http::Written, models::TenantModels, tenants::tasks::Task};
 use world::{messages::service::NewMessage, owners::influence::Prices, sessions::facts::Facts};
 
 /// A turn in progress.
@@ -46,19 +46,25 @@ pub(super) struct GmTurn<'a> {
 }
 
 impl Turn for GmTurn<'_> {
+    type Answer = TurnView;
+
     fn talk(&self) -> &Talk<'_> {
         &self.talk
     }
 
-    async fn work(&mut self) -> Result<Reply> {
+    async fn work(&mut self) -> Result<Written<TurnView>> {
         let prompt = Arc::new(Box::pin(self.build_prompt()).await?);
         self.prompt = Some(prompt.clone());
         let status = self.converse(&prompt).await?;
         Box::pin(self.finish(&prompt, status)).await
     }
 
-    fn failed(&self, status: Status, _why: &Error) -> Result<(Vec<u8>, String)> {
-        self.body_and_record(status, &self.talk.narrative())
+    fn failed(&self, status: Status, _why: &Error) -> Result<Recorded> {
+        self.recorded(status, &self.talk.narrative())
+    }
+
+    fn told(&self, ended: Result<Written<TurnView>>) -> Result<Written<TurnView>> {
+        ended
     }
 
     fn is_hit(&self) -> bool {
@@ -82,7 +88,7 @@ impl GmTurn<'_> {
         let window = app.llm.window(&self.talk.choice);
         let prompt = GmPrompt::build(&app.prompts, &mut reads, &mut self.facts, kept.as_deref(), asked, window).await?;
         self.talk.cleaner = Cleaner::of(&prompt.campaign.settings, &[], "");
-        metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context]).inc();
+        metrics::SESSION_CONTEXTS.with_label_values(&[prompt.context.as_str()]).inc();
         Ok(prompt)
     }
 
@@ -107,15 +113,15 @@ impl GmTurn<'_> {
     }
 
     /// Commits the answer: the messages, the record, the usage and the key.
-    async fn finish(&self, prompt: &GmPrompt, status: Status) -> Result<Reply> {
+    async fn finish(&self, prompt: &GmPrompt, status: Status) -> Result<Written<TurnView>> {
         let narrative = self.talk.narrative();
-        let (body, record) = self.body_and_record(status, &narrative)?;
-        let ended = Ended { status, record, calls: &self.talk.llm_calls, body: &body, reply: None };
+        let Recorded { answer, record } = self.recorded(status, &narrative)?;
+        let ended = Ended { status, record, calls: &self.talk.llm_calls, answer: answer.stored(), reply: None };
         let said = self.turn_messages(prompt, narrative).await?;
         self.talk.save_told().await;
         self.talk.end(&self.job.row(&self.talk, Place::Free), ended, &said, Rest::default()).await?;
         self.remember(prompt, said);
-        Ok(Reply { status: 200, body, ..Reply::default() })
+        Ok(answer)
     }
 
     /// Caches the prompt with the new exchange. The turn's transaction raised the version of the conversation by one. If another
@@ -162,7 +168,7 @@ impl GmTurn<'_> {
         Ok([asked, told])
     }
 
-    fn body_and_record(&self, status: Status, narrative: &str) -> Result<(Vec<u8>, String)> {
+    fn recorded(&self, status: Status, narrative: &str) -> Result<Recorded> {
         let prompt = self.prompt.as_deref();
         let view = TurnView {
             narrative: narrative.to_owned(),
@@ -180,14 +186,14 @@ impl GmTurn<'_> {
             cut: cut.filter(|(_, cut)| !cut.is_empty()).collect(),
             ..trace
         };
-        body_and_record(&view, None, &trace)
+        recorded(view, None, &trace)
     }
 }
 
 fn prompt_view(prompt: &GmPrompt) -> PromptView {
-    let view = |s: &Part| SectionView { name: s.name, tokens: s.tokens, hash: s.hash.clone() };
+    let view = |s: &Part| SectionView { name: s.name.into(), tokens: s.tokens, hash: s.hash.clone() };
     PromptView {
-        cache: if prompt.hit { "hit" } else { "miss" },
+        cache: Cache::of(prompt.hit),
         base_hash: prompt.base.hash.clone(),
         base_tokens: prompt.base.tokens,
         sections: prompt.sections().map(view).collect(),

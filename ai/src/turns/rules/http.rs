@@ -70,6 +70,7 @@ pub async fn resolve(
         preview,
         key: body.idempotency,
         command: None,
+        answer: |resolution, _| Ok((resolution, Vec::new())),
     };
     let wish = Wish::of(&request, stream);
     let (campaign, key) = (job.campaign.clone(), job.key.clone());

@@ -4,12 +4,12 @@ use uuid::Uuid;
 
 use super::resolution::Resolution;
 use base::error::Result;
-use edge::http::{Reply, idempotency::IdempotencyKey};
+use edge::http::idempotency::IdempotencyKey;
 use llm::ReplyMode;
 use world::messages::service::NewMessage;
 
-/// An action for the rules to decide.
-pub struct RulesJob {
+/// An action for the rules to decide, and what is answered.
+pub struct RulesJob<V = Resolution> {
     pub campaign: String,
     pub player: String,
     pub action: String,
@@ -20,18 +20,18 @@ pub struct RulesJob {
     pub key: Option<IdempotencyKey>,
     /// Set if the action was given as a command.
     pub command: Option<AsCommand>,
+    pub answer: Answer<V>,
 }
 
-/// How to handle an action that was given as a command: it is narrated, answered like a command, and written to the table.
+/// How to handle an action that was given as a command: it is narrated and written to the table.
 pub struct AsCommand {
     /// The scene in which it happens, by id or slug. Alternatively, `channel`.
     pub scene: Option<String>,
     pub channel: Option<String>,
-    pub answer: Answer,
 }
 
-/// Builds the answer for a decision, and the messages for the table.
-pub type Answer = fn(&Resolution, &Teller<'_>) -> Result<(Reply, Vec<NewMessage>)>;
+/// Makes the answer of a decision, and the messages for the table.
+pub type Answer<V> = fn(Resolution, &Teller<'_>) -> Result<(V, Vec<NewMessage>)>;
 
 /// Whose action it is, and where.
 pub struct Teller<'a> {

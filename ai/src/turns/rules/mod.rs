@@ -24,10 +24,12 @@ mod turn;
 pub use context::{Acting, acting};
 pub use mechanics::mechanics;
 
+use serde::Serialize;
+
 use super::{cx::Cx, frame, kind::TurnKind, place::Permit, running::Asker, store::Place};
 use crate::state::Ai;
 use base::error::Result;
-use edge::{caller::Caller, http::Reply};
+use edge::{caller::Caller, http::Written};
 use job::RulesJob;
 use turn::Opener;
 
@@ -35,7 +37,7 @@ use turn::Opener;
 ///
 /// # Errors
 /// `turn_in_progress`, `llm_unavailable`, `llm_timeout`, `invalid_dice`, `validation_failed`, `not_found`, limits.
-pub async fn run(app: &Ai, caller: &Caller, job: &RulesJob, asker: &Asker) -> Result<Reply> {
+pub async fn run<V: Serialize>(app: &Ai, caller: &Caller, job: &RulesJob<V>, asker: &Asker) -> Result<Written<V>> {
     let cx = Cx::new(app, caller, asker).await?;
     frame::run(&cx, Permit::at_once(&cx, TurnKind::Rules, Place::Free), &Opener { cx: &cx, job }).await
 }

@@ -5,7 +5,10 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::ruling::Decided;
-use crate::turns::talk::Talk;
+use crate::turns::{
+    start::{Ended, TurnAnswer},
+    talk::Talk,
+};
 use llm::Usage;
 
 /// The answer to a client.
@@ -32,6 +35,12 @@ pub struct Resolution {
     /// What to ask the player. If set, nothing was done.
     #[serde(skip)]
     pub unclear: Option<String>,
+}
+
+impl TurnAnswer for Resolution {
+    fn ended(&self) -> Option<Ended> {
+        Some(Ended::well(self.turn_id))
+    }
 }
 
 impl Resolution {

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use crate::turns::{
     kind::TurnKind,
-    record::body_and_record,
+    record::recorded,
     store::{self, NewTurn},
     subject::Subject,
     view::{Status, ToolCall, Trace, TurnView},
@@ -39,5 +39,5 @@ pub async fn keep(tx: &TenantTx, caller: &Caller, settled: Settled, action: &str
     };
     let trace = Trace { player_id: Some(player), ..Trace::default() };
     let new = NewTurn::new(turn, subject, action, caller, instance);
-    store::keep(tx, &new, Status::Succeeded, &body_and_record(&view, None, &trace)?.1).await
+    store::keep(tx, &new, Status::Succeeded, &recorded(view, None, &trace)?.record).await
 }

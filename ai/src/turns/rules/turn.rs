@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::{
@@ -17,7 +18,7 @@ use crate::{
         cx::{Cx, Start},
         frame::{Open, Opening, Turn},
         kind::TurnKind,
-        record::body_and_record,
+        record::{Recorded, recorded},
         store::{self, Ended, NewTurn, Opened},
         subject::Subject,
         talk::Talk,
@@ -29,7 +30,7 @@ use db::tenancy::Origin;
 use edge::{
     auth::player,
     http::{
-        Reply,
+        Written,
         resource::{Place, Ref, campaign_id},
     },
     limits,
@@ -39,16 +40,16 @@ use edge::{
 use world::{fallen, scenes};
 
 /// An action that the rules are about to decide.
-pub(super) struct Opener<'a> {
+pub(super) struct Opener<'a, V> {
     pub cx: &'a Cx<'a>,
-    pub job: &'a RulesJob,
+    pub job: &'a RulesJob<V>,
 }
 
-impl<'a> Open for Opener<'a> {
-    type Turn = RulesTurn<'a>;
+impl<'a, V: Serialize> Open for Opener<'a, V> {
+    type Turn = RulesTurn<'a, V>;
 
     /// Takes the character's place and reads the data for the prompt.
-    async fn open(&self, start: Start) -> Result<Opening<RulesTurn<'a>>> {
+    async fn open(&self, start: Start) -> Result<Opening<RulesTurn<'a, V>>> {
         let Cx { app, caller, asker, ref models } = *self.cx;
         let job = self.job;
         let actor = caller.actor().in_turn(start.id, Origin::Turn);
@@ -73,7 +74,7 @@ impl<'a> Open for Opener<'a> {
         let talk = Talk::new(self.cx, subject, (Task::Classify, choice), mode, start);
         let mut turn = RulesTurn { talk, narrator, job, scene, acting };
         match store::open(&tx, &turn.row()).await? {
-            Opened::Replay(reply) => return Ok(Opening::Replay(reply)),
+            Opened::Replay(stored) => return Ok(Opening::Replay(stored)),
             Opened::Runs(id) => turn.talk.id = id,
         }
         if turn.acting.is_fallen {
@@ -85,35 +86,37 @@ impl<'a> Open for Opener<'a> {
 }
 
 /// A turn in progress.
-pub(super) struct RulesTurn<'a> {
+pub(super) struct RulesTurn<'a, V> {
     talk: Talk<'a>,
     /// The model that tells what was decided.
     narrator: Result<Arc<Choice>>,
-    job: &'a RulesJob,
+    job: &'a RulesJob<V>,
     scene: Option<Uuid>,
     acting: Acting,
 }
 
-impl Turn for RulesTurn<'_> {
+impl<V: Serialize> Turn for RulesTurn<'_, V> {
+    type Answer = V;
+
     fn talk(&self) -> &Talk<'_> {
         &self.talk
     }
 
-    async fn work(&mut self) -> Result<Reply> {
+    async fn work(&mut self) -> Result<Written<V>> {
         let (decided, narration) = self.decide().await?;
         self.finish(&decided, narration).await
     }
 
-    fn failed(&self, status: Status, _why: &Error) -> Result<(Vec<u8>, String)> {
-        self.body_and_record(status, "", None)
+    fn failed(&self, status: Status, _why: &Error) -> Result<Recorded> {
+        self.recorded(status, "", None)
     }
 
-    fn told(&self, ended: Result<Reply>) -> Result<Reply> {
+    fn told(&self, ended: Result<Written<TurnView>>) -> Result<Written<V>> {
         ended.and_then(|_| Err(Error::new(Code::Conflict, "The turn was cancelled.").for_turn(self.talk.id)))
     }
 }
 
-impl RulesTurn<'_> {
+impl<V: Serialize> RulesTurn<'_, V> {
     fn row(&self) -> NewTurn<'_> {
         self.talk.row(&self.job.action, self.job.key.as_ref())
     }
@@ -142,17 +145,16 @@ impl RulesTurn<'_> {
         Ok((decided, narration))
     }
 
-    async fn finish(&self, decided: &Decided, narration: Option<String>) -> Result<Reply> {
+    async fn finish(&self, decided: &Decided, narration: Option<String>) -> Result<Written<V>> {
         let resolution = Resolution::of(decided, narration, &self.talk);
-        let (reply, messages) = match &self.job.command {
-            Some(command) => (command.answer)(&resolution, &self.teller())?,
-            None => (Reply::ok(&resolution)?, Vec::new()),
-        };
+        let record = self.recorded(Status::Succeeded, &decided.raw, resolution.narration.clone())?.record;
+        let (answer, messages) = (self.job.answer)(resolution, &self.teller())?;
+        let answer = Written::ok(answer)?;
         let ended = Ended {
             status: Status::Succeeded,
-            record: self.body_and_record(Status::Succeeded, &decided.raw, resolution.narration)?.1,
+            record,
             calls: &self.talk.llm_calls,
-            body: &reply.body,
+            answer: answer.stored(),
             reply: None,
         };
         if let Some(live) = &self.talk.asker.live {
@@ -160,7 +162,7 @@ impl RulesTurn<'_> {
         }
         self.talk.save_told().await;
         self.talk.end(&self.row(), ended, &messages, Rest::default()).await?;
-        Ok(reply)
+        Ok(answer)
     }
 
     fn teller(&self) -> Teller<'_> {
@@ -175,8 +177,8 @@ impl RulesTurn<'_> {
     }
 
     /// The turn's view, and the record that contains it, as `GET …/turns/{id}` shows it.
-    fn body_and_record(&self, status: Status, raw: &str, narration: Option<String>) -> Result<(Vec<u8>, String)> {
+    fn recorded(&self, status: Status, raw: &str, narration: Option<String>) -> Result<Recorded> {
         let view = TurnView { narrative: raw.to_owned(), narration, ..self.talk.view(status) };
-        body_and_record(&view, None, &self.talk.trace(self.acting.situation.clone()))
+        recorded(view, None, &self.talk.trace(self.acting.situation.clone()))
     }
 }

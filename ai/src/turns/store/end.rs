@@ -22,7 +22,7 @@ use db::{
     retry::PAID,
     tenancy::{self, Actor, Call, Origin, TURN_LEASE_SECONDS, TenantTx},
 };
-use edge::http::reply::Reply as Stored;
+use edge::http::StoredAnswer;
 use world::{dice::ahead::Claim, messages::service::NewMessage};
 
 /// How long the client of a failed turn waits for the revert.
@@ -34,7 +34,7 @@ pub struct Ended<'a> {
     pub record: String,
     pub calls: &'a [LlmCall],
     /// The answer to store under the turn's key.
-    pub body: &'a [u8],
+    pub answer: Option<&'a StoredAnswer>,
     /// What the turn says to its player, if it is a reaction.
     pub reply: Option<&'a NewReply<'a>>,
 }
@@ -63,7 +63,7 @@ struct EndedRow<'a> {
     kind: TurnKind,
     instance: i64,
     status: &'static str,
-    answer_headers: Option<Stored>,
+    answer_headers: Option<&'a StoredAnswer>,
     usage: Vec<Used<'a>>,
     messages: &'a [NewMessage],
     dice: Option<DiceRow>,
@@ -148,13 +148,13 @@ fn bind_end<'q>(
         kind: new.subject.kind,
         instance: new.instance,
         status: ended.status.as_str(),
-        answer_headers: new.key.map(|_| Stored { status: 200, ..Stored::default() }),
+        answer_headers: ended.answer.filter(|_| new.key.is_some()),
         usage: used(ended.calls),
         messages,
         dice: claim.map(|claim| DiceRow { seed: claim.seed, before: claim.before, after: claim.after }),
         reply: ended.reply,
     };
-    q.bind(Json(row)).bind(&ended.record).bind(new.key.map(|_| ended.body))
+    q.bind(Json(row)).bind(&ended.record).bind(ended.answer.filter(|_| new.key.is_some()).map(StoredAnswer::body))
 }
 
 /// A turn that failed or was cancelled.

@@ -43,7 +43,7 @@ use db::{
 use edge::{
     caller::Caller,
     http::{
-        Reply,
+        StoredAnswer,
         idempotency::{ClaimRow, IdempotencyKey},
     },
 };
@@ -148,7 +148,7 @@ pub enum Opened {
     /// The turn runs under this id, or waits as requested.
     Runs(Uuid),
     /// The same request ran before.
-    Replay(Reply),
+    Replay(StoredAnswer),
 }
 
 /// A turn as `turn_begin` in the database takes it.

@@ -18,8 +18,8 @@ use db::{
 use edge::{
     caller::Caller,
     http::{
+        StoredAnswer,
         idempotency::{IdempotencyKey, in_flight},
-        reply::Reply as Stored,
         resource::Ref,
     },
 };
@@ -176,12 +176,7 @@ async fn reopen(tx: &TenantTx, new: &NewTurn<'_>, key: &IdempotencyKey) -> Resul
     .ok_or_else(in_flight)?;
     key.check_same(&row.read::<Vec<u8>>("fingerprint")?)?;
     match row.read::<&str>("state")? {
-        "done" => {
-            let mut reply: Stored = row.read_json("headers")?;
-            reply.body = row.read::<Option<Vec<u8>>>("body")?.unwrap_or_default();
-            reply.replayed = true;
-            Ok(Opened::Replay(reply))
-        }
+        "done" => Ok(Opened::Replay(StoredAnswer::of_row(&row)?)),
         // A failed turn that kept its effects may be being undone now.
         "retry" if !row.read::<bool>("is_undone_now")? => {
             let turn: Uuid =

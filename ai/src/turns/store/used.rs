@@ -46,7 +46,7 @@ impl UsedBy<'_> {
 pub struct Used<'a> {
     id: Uuid,
     profile: Option<&'a str>,
-    task: Task,
+    task: Option<Task>,
     model: &'a str,
     llm_calls: i32,
     prompt_tokens: i64,
@@ -57,7 +57,13 @@ pub struct Used<'a> {
 }
 
 impl<'a> Used<'a> {
-    fn of(task: Task, profile: Option<&'a str>, model: &'a str, usage: Usage, cost_micros: Option<u64>) -> Self {
+    fn of(
+        task: Option<Task>,
+        profile: Option<&'a str>,
+        model: &'a str,
+        usage: Usage,
+        cost_micros: Option<u64>,
+    ) -> Self {
         Self {
             id: Uuid::now_v7(),
             profile,

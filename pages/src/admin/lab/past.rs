@@ -1,20 +1,20 @@
 //! A past turn in the lab. Its prompt is built again from the world as it is now. The sections that were recorded then
 //! are shown beside it.
 
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
     asked::{Asked, Choice},
     why::words,
 };
-use crate::admin::{InCampaign, list::moment, words::at as text};
+use crate::admin::{InCampaign, list::moment};
 use ai::{
     prompt::preview::Preview,
     turns::{
         lab::{self, PromptSubject},
         list::{SummaryFilter, summaries},
         trace,
+        view::TurnView,
     },
 };
 use base::error::{Error, Result};
@@ -38,8 +38,8 @@ pub struct Past {
 /// A section then and now.
 pub struct Section {
     pub name: String,
-    pub then_tokens: Option<u64>,
-    pub now_tokens: Option<u64>,
+    pub then_tokens: Option<u32>,
+    pub now_tokens: Option<u32>,
     pub is_same: bool,
 }
 
@@ -79,39 +79,29 @@ pub async fn request_of_turn(at: &InCampaign, turn: &str) -> Result<Asked> {
 pub async fn beside(at: &InCampaign, turn: &str, now: &Preview) -> Result<Past> {
     let id = Uuid::try_parse(turn).map_err(|_| Error::not_found("turn"))?;
     let tx = at.read().await?;
-    let turn = trace::find(&tx, &at.caller, at.campaign.id.0, id).await?;
-    let then: Vec<(String, u64, String)> = turn
-        .pointer("/prompt/sections")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .map(|s| (text(s, "/name"), s["tokens"].as_u64().unwrap_or_default(), text(s, "/hash")))
-        .collect();
+    let TurnView { prompt, created_at, .. } = trace::find(&tx, &at.caller, at.campaign.id.0, id).await?.turn;
+    let then = prompt.map(|prompt| prompt.sections).unwrap_or_default();
     let mut sections: Vec<Section> = now
         .sections
         .iter()
         .map(|section| {
-            let was = then.iter().find(|(name, ..)| name == section.name);
+            let was = then.iter().find(|was| was.name == section.name);
             Section {
                 name: words(section.name),
-                then_tokens: was.map(|(_, tokens, _)| *tokens),
-                now_tokens: Some(section.tokens.into()),
-                is_same: was.is_some_and(|(.., hash)| *hash == section.hash),
+                then_tokens: was.map(|was| was.tokens),
+                now_tokens: Some(section.tokens),
+                is_same: was.is_some_and(|was| was.hash == section.hash),
             }
         })
         .collect();
-    let gone = then.iter().filter(|(name, ..)| now.sections.iter().all(|section| section.name != name));
-    sections.extend(gone.map(|(name, tokens, _)| Section {
-        name: words(name),
-        then_tokens: Some(*tokens),
+    let gone = then.iter().filter(|was| now.sections.iter().all(|section| section.name != was.name));
+    sections.extend(gone.map(|was| Section {
+        name: words(&was.name),
+        then_tokens: Some(was.tokens),
         now_tokens: None,
         is_same: false,
     }));
-    Ok(Past {
-        path: at.url(&format!("turns/{id}")),
-        at: crate::admin::list::moment_of(&text(&turn, "/created_at")),
-        sections,
-    })
+    Ok(Past { path: at.url(&format!("turns/{id}")), at: moment(created_at), sections })
 }
 
 /// The most recent turns that have a prompt.

@@ -116,7 +116,7 @@ pub async fn view(at: &InCampaign, preview: Preview, action: &str, find: &str) -
     let action = fold(action);
     let mut entries = |list: Vec<LoreDecision>| list.into_iter().map(|e| entry(e, &mut waking, &action)).collect();
     Ok(View {
-        cache: preview.cache,
+        cache: preview.cache.as_str(),
         total_tokens: preview.total_tokens,
         base_tokens: preview.base_tokens,
         too_large: preview.too_large,

@@ -11,7 +11,7 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        self, Answer, Body, NoBody, Written,
+        self, Answer, Body, NoBody,
         resource::{Ref, campaign_id},
     },
     state::Edge,
@@ -46,7 +46,7 @@ pub async fn bulk(
     body: Body<BulkInput>,
 ) -> Result<impl Responder> {
     if body.value.dry_run {
-        return Ok(Written::Now(Answer::ok(edit(&app, &caller, &path, &body.value).await?)));
+        return Ok(Answer::ok(edit(&app, &caller, &path, &body.value).await?).into());
     }
     http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let campaign = campaign_id(tx, &caller, &Ref::parse(&path)).await?;
