@@ -6,6 +6,7 @@
 
 mod circles;
 mod counts;
+mod handlers;
 mod paths;
 mod ratchet;
 mod shown;

@@ -57,9 +57,9 @@ pub static STATEMENTS: LazyLock<IntCounter> =
 /// Retried writes.
 pub static WRITES_REPEATED: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("db_writes_repeated_total", "Retried writes by reason", &["reason"]));
-/// Rows that could not be read and were left out.
+/// Rows, or parts of them, that could not be read and were left out.
 pub static ROWS_UNREADABLE: LazyLock<IntCounter> = LazyLock::new(|| {
-    counter("db_rows_unreadable_total", "Stored rows that could not be read and were left out of a list")
+    counter("db_rows_unreadable_total", "Stored rows, or parts of them, that could not be read and were left out")
 });
 /// Connections of the pool.
 pub static POOL: LazyLock<IntGauge> = LazyLock::new(|| gauge("db_pool_connections", "Open database connections"));

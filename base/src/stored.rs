@@ -6,8 +6,9 @@
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeOwned, IgnoredAny, IntoDeserializer, value},
+    de::{DeserializeOwned, IntoDeserializer, value},
 };
+use serde_json::Value;
 use sqlx::{ColumnIndex, Decode, Postgres, Row as _, Type, postgres::PgRow};
 
 use crate::error::{Error, Result};
@@ -63,25 +64,31 @@ where
 /// # Errors
 /// If it is no list.
 pub fn readable_items<'de, D: Deserializer<'de>, T: DeserializeOwned>(items: D) -> Result<Vec<T>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Item<T> {
-        Readable(T),
-        Unreadable(IgnoredAny),
-    }
-    let items = Vec::<Item<T>>::deserialize(items)?;
-    let read = items.into_iter().map(|item| match item {
-        Item::Readable(item) => Ok(item),
-        Item::Unreadable(_) => Err(Error::internal("an item of a stored list cannot be read")),
-    });
-    Ok(read.filter_map(readable).collect())
+    let items = Vec::<Value>::deserialize(items)?;
+    Ok(items.into_iter().filter_map(part).collect())
 }
 
-/// The value read from one row of a list; `None` if it is unreadable, which is logged and counted.
+/// Reads a member of a document. One that cannot be read is as if it were missing, logged and counted.
+///
+/// # Errors
+/// Those of the document.
+pub fn readable_or_default<'de, D, T>(member: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    Ok(part(Value::deserialize(member)?).unwrap_or_default())
+}
+
+fn part<T: DeserializeOwned>(value: Value) -> Option<T> {
+    readable(T::deserialize(value).map_err(Error::internal))
+}
+
+/// The value of a row or of a part of it; `None` if it is unreadable, which is logged and counted.
 pub fn readable<T>(read: Result<T>) -> Option<T> {
     read.inspect_err(|error| {
         metrics::ROWS_UNREADABLE.inc();
-        tracing::error!(%error, cause = ?error.cause(), "a stored row cannot be read and is left out of its list");
+        tracing::error!(%error, cause = ?error.cause(), "a stored row, or a part of it, cannot be read and is left out");
     })
     .ok()
 }

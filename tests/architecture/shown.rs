@@ -1,4 +1,4 @@
-//! What players see of a fight is named member by member. A member that is planted in one of these types does not compile until somebody
+//! What players see of a fight and of a turn is named member by member. A member that is planted in one of these types does not compile until somebody
 //! has decided who sees it, as long as each is taken apart whole.
 
 use std::{collections::BTreeMap, fs};
@@ -36,11 +36,17 @@ fn taken_apart(path: &str, text: &str) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn every_member_of_a_fight_is_shown_or_left_out_by_name() {
+fn every_member_of_a_fight_and_of_a_turn_is_shown_or_left_out_by_name() {
     let path = "rules/src/encounter/seen.rs";
     let text = fs::read_to_string(root().join(path)).expect(path);
     let whole = TAKEN_APART.map(|name| (name.to_owned(), true));
     assert_eq!(taken_apart(path, &text), whole, "each type is taken apart by `let Type {{ … }}` without `..`");
+
+    let path = "ai/src/turns/words.rs";
+    let text = fs::read_to_string(root().join(path)).expect(path);
+    let whole = ["TurnRecord", "TurnView"].map(|name| (name.to_owned(), true));
+    let found: Vec<_> = taken_apart(path, &text).into_iter().filter(|(name, _)| name.starts_with("Turn")).collect();
+    assert_eq!(found, whole, "each type is taken apart by `let Type {{ … }}` without `..`");
 
     let planted = "fn f() { let Outcome { check_type, .. } = it; let g = || { let Damage { taken } = it; }; }";
     let found = taken_apart("planted.rs", planted);

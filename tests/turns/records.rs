@@ -5,7 +5,7 @@ use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
 use super::{always, body, remember, turns};
-use crate::support::{Server, World};
+use crate::support::{Server, World, sse::Events};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_is_recorded_as_it_was_answered() {
@@ -269,4 +269,80 @@ async fn usage_is_summed_and_priced() {
     tenant.get("/v1/usage?group_by=entity").await.problem(400, "bad_request");
     // The ledger is the tenant's own.
     assert!(server.tenant("rival").await.get("/v1/usage").await.expect(200).items().is_empty());
+}
+
+/// Does something with a turn's record, as the schema's owner.
+async fn record_becomes(server: &Server, turn: &str, change: &str) {
+    let sql = format!("UPDATE turn SET record = ({change})::json WHERE id::text = $1");
+    let done = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(turn).execute(&mut server.owner().await).await.unwrap();
+    assert_eq!(done.rows_affected(), 1);
+}
+
+/// An erasure may change any word of a record, and an older server did not write all of it. What can be read is shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_cannot_be_read_in_part_is_shown_without_that_part() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    server.model.set_script(Script::replies([remember("Pays."), Reply::text("Thanks!")]));
+    let told = world.bob("player_alice", "I pay for my drink.").await.expect(200).body;
+    let turn = told["id"].as_str().unwrap();
+    let path = format!("/turns/{turn}");
+    let whole = world.get(&path).await.expect(200).body;
+    let read = async || world.get(&path).await.expect(200).body;
+
+    // An older server knew less.
+    let older = "record::jsonb #- '{view,ending}' #- '{view,trigger}' #- '{view,timings_ms}' #- '{trace,llm_calls,0,task}' \
+                 #- '{trace,llm_calls,0,parameters}' #- '{trace,removed}'";
+    record_becomes(&server, turn, older).await;
+    let now = read().await;
+    for member in ["narrative", "tool_calls", "usage", "prompt", "trigger", "status", "created_at", "alternatives"] {
+        assert_eq!(now[member], whole[member], "{member}");
+    }
+    assert_eq!((&now["ending"], &now["timings_ms"]["total"]), (&Value::Null, &json!(0.0)));
+    assert_eq!(now["trace"]["llm_calls"].as_array().unwrap().len(), 2);
+    assert_eq!(now["trace"]["llm_calls"][1], whole["trace"]["llm_calls"][1]);
+
+    // Words that programs read are gone.
+    let erased = [
+        "view,kind",
+        "view,status",
+        "view,prompt,cache",
+        "view,tool_calls,0,status",
+        "trace,llm_calls,1,task",
+        "trace,recall",
+    ];
+    let erased = erased
+        .iter()
+        .fold("record::jsonb".to_owned(), |record, path| format!("jsonb_set({record}, '{{{path}}}', '\"[erased]\"')"));
+    record_becomes(&server, turn, &erased).await;
+    let unreadable = || base::metrics::ROWS_UNREADABLE.get();
+    let before = unreadable();
+    let now = read().await;
+    assert!(unreadable() > before, "it is counted");
+    for member in ["narrative", "kind", "status", "usage", "model"] {
+        assert_eq!(now[member], whole[member], "{member}");
+    }
+    assert_eq!((&now["tool_calls"], now.get("prompt")), (&json!([]), None));
+    assert_eq!(now["trace"]["llm_calls"].as_array().unwrap().len(), 1);
+    assert_eq!(now["trace"]["action"], "I pay for my drink.");
+    let list = world.get("/turns").await.expect(200);
+    assert_eq!(list.items()[0]["narrative"], whole["narrative"]);
+    let events = async || {
+        let request = tenant.request(reqwest::Method::GET, &world.path(&format!("{path}/events")));
+        Events::open(request, None).await.rest().await
+    };
+    let heard = events().await;
+    let names: Vec<_> = heard.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["turn.started", "text.delta", "turn.completed"]);
+    assert_eq!((&heard[1].data["text"], &heard[2].data["turn"]["narrative"]), (&json!("Thanks!"), &json!("Thanks!")));
+    let mut mara = crate::admin::Visitor::signed_in(&server, tenant.tenant, edge::users::Role::Owner).await;
+    let page = mara.get(&format!("/admin/c/port-town/turns/{turn}")).await.expect(200).text;
+    assert!(page.contains("Thanks!"), "{page}");
+
+    // A record that is none.
+    record_becomes(&server, turn, "'[1]'").await;
+    let now = read().await;
+    assert_eq!((&now["id"], &now["status"], &now["narrative"]), (&whole["id"], &whole["status"], &json!("")));
+    assert_eq!(events().await.last().unwrap().name, "turn.completed");
 }

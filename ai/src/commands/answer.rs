@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::turns::{
-    start::{Ended, TurnAnswer},
+    start::{TurnAnswer, TurnEnded},
     view::Visibility,
 };
 use world::rules::answers::ResolvedOutcome;
@@ -28,8 +28,8 @@ pub struct CommandView {
 }
 
 impl TurnAnswer for CommandView {
-    fn ended(&self) -> Option<Ended> {
-        self.turn_id.map(Ended::well)
+    fn ended(&self) -> Option<TurnEnded> {
+        self.turn_id.map(TurnEnded::succeeded)
     }
 }
 

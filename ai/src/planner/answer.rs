@@ -12,7 +12,7 @@ use super::{
 use crate::{
     commands::Command,
     turns::{
-        start::{Ended, TurnAnswer},
+        start::{TurnAnswer, TurnEnded},
         view::Visibility,
     },
 };
@@ -109,8 +109,8 @@ pub struct ActView {
 }
 
 impl TurnAnswer for ActView {
-    fn ended(&self) -> Option<Ended> {
-        Some(Ended::well(self.turn_id))
+    fn ended(&self) -> Option<TurnEnded> {
+        Some(TurnEnded::succeeded(self.turn_id))
     }
 }
 

@@ -24,7 +24,7 @@ use db::{
     retry::{PAID, Tries},
     tenancy::{Origin, TenantTx},
 };
-use edge::{http::Written, tenants::tasks::Task};
+use edge::{http::Made, tenants::tasks::Task};
 
 /// Whether the acting character was deleted during planning: it is not found, or rows that refer to it cannot be written.
 fn is_gone(error: &Error) -> bool {
@@ -39,7 +39,7 @@ impl PlanTurn<'_> {
         command: &'static Command,
         plan: PlanView,
         reason: Option<Reason>,
-    ) -> Result<Written<ActView>> {
+    ) -> Result<Made<ActView>> {
         let done = if command.is_turn() {
             self.by_turn(command, &plan, reason).await
         } else {
@@ -77,7 +77,7 @@ impl PlanTurn<'_> {
         command: &'static Command,
         plan: &PlanView,
         reason: Option<Reason>,
-    ) -> Result<(Written<ActView>, Outcome)> {
+    ) -> Result<(Made<ActView>, Outcome)> {
         let (app, caller) = (self.talk.app, self.talk.caller);
         let actor = caller.actor().in_turn(self.talk.id, Origin::Turn);
         let mut tries = Tries::with(PAID);
@@ -116,7 +116,7 @@ impl PlanTurn<'_> {
         plan: &PlanView,
         reason: Option<Reason>,
         work: Work<'_>,
-    ) -> Result<Written<ActView>> {
+    ) -> Result<Made<ActView>> {
         let CommandOutcome { visibility, result, message, messages, call } = done;
         let mut plan = plan.clone();
         // A difficulty that the command keeps to itself.
@@ -143,7 +143,7 @@ impl PlanTurn<'_> {
         command: &'static Command,
         plan: &PlanView,
         reason: Option<Reason>,
-    ) -> Result<(Written<ActView>, Outcome)> {
+    ) -> Result<(Made<ActView>, Outcome)> {
         let deed = commands::deed::deed(plan.args.clone())?;
         let (turn, &Scene { campaign, player, scene, .. }) = (self.talk.id, &*self.scene);
         let acting = {

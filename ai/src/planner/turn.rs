@@ -28,7 +28,7 @@ use base::{
     metrics,
 };
 use edge::{
-    http::Written,
+    http::Made,
     limits::Counted,
     models::{Choice, TenantModels},
     tenants::{
@@ -62,7 +62,7 @@ impl Turn for PlanTurn<'_> {
         &self.talk
     }
 
-    async fn work(&mut self) -> Result<Written<ActView>> {
+    async fn work(&mut self) -> Result<Made<ActView>> {
         self.counted.keep();
         metrics::PLANNER_REQUESTS.inc();
         self.plan_and_do().await
@@ -73,14 +73,14 @@ impl Turn for PlanTurn<'_> {
     }
 
     /// If the model timed out or cannot be reached, that is an outcome, and the idempotency key may be used again.
-    fn told(&self, ended: Result<Written<TurnView>>) -> Result<Written<ActView>> {
+    fn told(&self, ended: Result<Made<TurnView>>) -> Result<Made<ActView>> {
         let error = match ended {
             Ok(_) => return Err(cancelled().for_turn(self.talk.id)),
             Err(error) => error,
         };
         if let Some(view) = self.without_plan(error.code) {
             self.count_outcome(&view);
-            return Written::ok(view);
+            return Made::ok(view);
         }
         metrics::PLANNER_DECISIONS.with_label_values(&["failed"]).inc();
         Err(error)
@@ -116,7 +116,7 @@ impl PlanTurn<'_> {
         Some(ActView::quiet(self.talk.id, outcome, message, false))
     }
 
-    async fn plan_and_do(&mut self) -> Result<Written<ActView>> {
+    async fn plan_and_do(&mut self) -> Result<Made<ActView>> {
         let choice = self.choose(Task::Plan)?;
         self.talk.take(choice);
         let allowed = Allowed::of(self.talk.caller, self.scene.allowed.as_ref());
@@ -149,7 +149,7 @@ impl PlanTurn<'_> {
     }
 
     /// Handles a plan that passed every gate.
-    async fn passed(&mut self, allowed: Allowed, command: &'static Command, args: Value) -> Result<Written<ActView>> {
+    async fn passed(&mut self, allowed: Allowed, command: &'static Command, args: Value) -> Result<Made<ActView>> {
         let plan = PlanView { command: command.name, args, confidence: self.confidence };
         let (turn, cached) = (self.talk.id, self.cached);
         if self.request.dry_run {
@@ -171,7 +171,7 @@ impl PlanTurn<'_> {
     }
 
     /// The model timed out or cannot be reached.
-    async fn without_model(&mut self, allowed: Allowed, code: Code) -> Result<Written<ActView>> {
+    async fn without_model(&mut self, allowed: Allowed, code: Code) -> Result<Made<ActView>> {
         let features = &self.talk.caller.tenant.settings.features;
         let falls_back = code == Code::LlmTimeout
             && features.planner_fallback == Fallback::Roll
@@ -189,28 +189,23 @@ impl PlanTurn<'_> {
         refused: Refused,
         command: Option<&Command>,
         said: Option<String>,
-    ) -> Result<Written<ActView>> {
+    ) -> Result<Made<ActView>> {
         self.settle(ActView::rejected(self.talk.id, refused, command, said, self.cached)).await
     }
 
     /// Ends the turn with an outcome that changed nothing.
-    async fn settle(&self, view: ActView) -> Result<Written<ActView>> {
+    async fn settle(&self, view: ActView) -> Result<Made<ActView>> {
         self.end_with(view, &[], Rest::default()).await
     }
 
     /// Ends the turn with its outcome, the messages for the table, and the rest of the work to commit.
-    pub(super) async fn end_with(
-        &self,
-        view: ActView,
-        messages: &[NewMessage],
-        rest: Rest,
-    ) -> Result<Written<ActView>> {
+    pub(super) async fn end_with(&self, view: ActView, messages: &[NewMessage], rest: Rest) -> Result<Made<ActView>> {
         let Recorded { record, .. } = self.recorded(Status::Succeeded, Some(&view))?;
-        let answer = Written::ok(view)?;
+        let answer = Made::ok(view)?;
         let calls = &self.talk.llm_calls;
         let ended = Ended { status: Status::Succeeded, record, calls, answer: answer.stored(), reply: None };
         self.talk.end(&self.row(), ended, messages, rest).await?;
-        answer.now().into_iter().for_each(|view| self.count_outcome(view));
+        self.count_outcome(answer.value());
         Ok(answer)
     }
 

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use base::stored;
 use world::memory::recall::{self, Corpus, Decision, Query, Reason, Score, Selection};
 
 /// The most memories that a report names.
@@ -171,22 +172,19 @@ impl From<KeptItem<'_>> for RecallItem {
     }
 }
 
-/// Reads the items of a kept report. Older records have whole items, and what cannot be read is left out.
+/// Reads the items of a kept report. Older records have whole items.
 fn unfolded<'de, D: Deserializer<'de>>(items: D) -> Result<Vec<RecallItem>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Item {
         Kept(KeptItem<'static>),
         Whole(RecallItem),
-        Unreadable(IgnoredAny),
     }
-    let items = Vec::<Item>::deserialize(items)?;
-    let read = items.into_iter().filter_map(|item| match item {
-        Item::Kept(item) => Some(item.into()),
-        Item::Whole(item) => Some(item),
-        Item::Unreadable(_) => None,
+    let items = stored::readable_items::<_, Item>(items)?.into_iter().map(|item| match item {
+        Item::Kept(item) => item.into(),
+        Item::Whole(item) => item,
     });
-    Ok(read.collect())
+    Ok(items.collect())
 }
 
 impl RecallReport {

@@ -1,33 +1,21 @@
-//! `GET /campaigns/{c}/memories/search`: the memories that have to do with a text, the best first.
+//! Finds the memories that have to do with a text, the best first.
 
 use std::{collections::HashMap, sync::Arc};
 
-use actix_web::{HttpRequest, Responder, web};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::recall_report::ScoreView;
-use crate::{
-    corpora::{Corpora, CorpusKey, Found, best, corpus_now, memories},
-    state::Ai,
-};
+use crate::corpora::{Corpora, CorpusKey, Found, best, corpus_now, memories};
 use base::{
-    error::{Error, Problem, Result},
+    error::{Error, Result},
     fold::without_marks,
     search,
     stored::Columns,
     threads,
 };
 use db::tenancy::TenantTx;
-use edge::{
-    caller::Caller,
-    http::{
-        Answer,
-        paging::{self, Items},
-        resource::{Ref, campaign_id},
-    },
-};
 use world::memory::{
     MemoryView,
     recall::{Corpus, Memory, is_stop_word},
@@ -37,29 +25,10 @@ use world::memory::{
 
 /// The most characters of a text that is searched for.
 const QUERY_CHARS_MAX: usize = 500;
-const FOUND_MAX: usize = 50;
-const FOUND_USUALLY: usize = 10;
 /// The most memories that are ranked if no holder is named.
 const ROWS_MAX: i32 = 2000;
 /// The most words and pairs of letters that are looked up for that.
 const WORDS_MAX: usize = 64;
-
-/// What to search for, and in whose memories.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields, default)]
-#[into_params(parameter_in = Query)]
-pub struct SearchParams {
-    /// A text in the player's words, of at most 500 characters.
-    #[param(required = true, value_type = String, min_length = 1, max_length = 500, example = "the grey horse that Alice left")]
-    q: Option<String>,
-    /// Only memories of this NPC or owner, by id or slug.
-    holder_id: Option<String>,
-    /// Only memories about this player character, by id or slug.
-    player_id: Option<String>,
-    /// How many memories at most.
-    #[param(minimum = 1, maximum = 50, default = 10)]
-    limit: Option<usize>,
-}
 
 /// A memory that was found.
 #[derive(Debug, Serialize, ToSchema)]
@@ -72,38 +41,8 @@ pub struct FoundMemory {
     pub words: Vec<String>,
 }
 
-/// Searches memories.
-///
-/// The best come first; there are no further pages. Memories that have nothing to do with the query are left out. If a holder is named, misspelt
-/// words and other endings are found. Without a holder, only memories with a word that begins like one of the query's are ranked, 2,000 at most.
-#[utoipa::path(get, path = "/v1/campaigns/{c}/memories/search",
-    tag = "memories", operation_id = "search_memories",
-    params(("c" = String, Path, description = "Campaign id or slug"), SearchParams),
-    responses((status = 200, body = Items<FoundMemory>), (status = "default", body = Problem)))]
-pub async fn search_memories(
-    app: web::Data<Ai>,
-    caller: Caller,
-    path: web::Path<String>,
-    request: HttpRequest,
-) -> Result<impl Responder> {
-    let asked: SearchParams = paging::read_filter(paging::parameters(request.query_string())?)?;
-    let tx = TenantTx::read_at_one_moment(&app.pool, caller.tenant_id()).await?;
-    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    let query = query(asked.q.as_deref())?;
-    let limit = asked.limit.unwrap_or(FOUND_USUALLY);
-    if !(1..=FOUND_MAX).contains(&limit) {
-        return Err(paging::bad("limit", "must be from 1 to 50"));
-    }
-    let names = (asked.holder_id.as_deref(), asked.player_id.as_deref());
-    let items = match Whose::named(&tx, &caller, campaign, names).await? {
-        Some(whose) => find((&app.prompts.corpora, &tx, campaign), whose, query, limit, |_| true).await?,
-        None => Vec::new(),
-    };
-    Ok(Answer::ok(Items { items, next_cursor: None }))
-}
-
 /// The text to search for.
-fn query(given: Option<&str>) -> Result<&str> {
+pub(super) fn query(given: Option<&str>) -> Result<&str> {
     let text = given.map(str::trim).filter(|text| !text.is_empty());
     let text = text.ok_or_else(|| Error::invalid("/q", "required", "Give a text to search for."))?;
     if text.chars().count() > QUERY_CHARS_MAX {

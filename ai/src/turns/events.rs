@@ -4,7 +4,7 @@
 use std::{borrow::Cow, collections::HashMap, time::Duration};
 
 use actix_web::{
-    HttpRequest, HttpResponse,
+    HttpResponse,
     web::{self, BytesMut},
 };
 use futures_util::{StreamExt, stream};
@@ -30,9 +30,9 @@ use crate::{
     tools::{self, Tool},
 };
 use base::{
-    error::{Code, Error, Problem, Result},
+    error::{Code, Error, Result},
     metrics,
-    stored::Columns,
+    stored::{Columns, readable},
 };
 use db::tenancy::TenantTx;
 use edge::{
@@ -170,7 +170,7 @@ impl Listener {
                 if told.iter().any(|told| told.name == TEXT) {
                     self.resumes = Instant::now() + PACE;
                 }
-                return Ok(Heard::Events(told.into_iter().map(|told| self.event(told)).collect()));
+                return Ok(Heard::Events(told.into_iter().filter_map(|told| self.event(told)).collect()));
             }
             if self.app.is_stopping() {
                 return Ok(Heard::Over);
@@ -183,12 +183,12 @@ impl Listener {
         }
     }
 
-    /// An event in the form in which this listener may see it. Withholds what [`Words`] says.
-    fn event(&mut self, mut told: Delivery) -> Event {
+    /// An event in the form in which this listener may see it. Withholds what [`Words`] says. A call that cannot be read is left out.
+    fn event(&mut self, mut told: Delivery) -> Option<Event> {
         if !self.caller.sees_secrets() {
             told.data = match told.name {
-                CALL => self.narrowed_call(&told.data),
-                RESULT => self.narrowed_result(&told.data),
+                CALL => self.narrowed_call(&told.data)?,
+                RESULT => self.narrowed_result(&told.data)?,
                 _ => told.data,
             };
         }
@@ -199,34 +199,34 @@ impl Listener {
             None if is_last => format!("{}:{seq}{END}", self.turn),
             None => format!("{}:{seq}", self.turn),
         };
-        Event { id, is_last, name: told.name, data: told.data }
+        Some(Event { id, is_last, name: told.name, data: told.data })
     }
 
-    /// A call as this listener may see it. Of one that cannot be read, nothing.
-    fn narrowed_call(&mut self, data: &RawValue) -> Box<RawValue> {
-        let Ok(mut call) = serde_json::from_str::<Called<'_>>(data.get()) else { return Box::default() };
+    /// A call as this listener may see it.
+    fn narrowed_call(&mut self, data: &RawValue) -> Option<Box<RawValue>> {
+        let mut call: Called<'_> = readable(serde_json::from_str(data.get()).map_err(Error::internal))?;
         let tool = tools::find(&call.name);
         Words::of_listener(&self.caller, self.kind).narrow_arguments(tool, call.arguments.to_mut());
         let narrowed = raw(&call);
         self.tools.insert(call.id.into_owned(), tool);
-        narrowed
+        Some(narrowed)
     }
 
     /// The same for the result of a call.
-    fn narrowed_result(&self, data: &RawValue) -> Box<RawValue> {
-        let Ok(answered) = serde_json::from_str::<Resulted<'_>>(data.get()) else { return Box::default() };
-        let Resulted { id, status, result, error } = answered;
+    fn narrowed_result(&self, data: &RawValue) -> Option<Box<RawValue>> {
+        let Resulted { id, status, result, error } =
+            readable(serde_json::from_str(data.get()).map_err(Error::internal))?;
         let (mut result, mut error) = (result.map(Cow::into_owned), error.map(Cow::into_owned));
         let tool = self.tools.get(&*id).copied().flatten();
         Words::of_listener(&self.caller, self.kind).narrow_result(tool, &mut result, error.as_mut());
-        raw(&Resulted { id, status, result: result.map(Cow::Owned), error: error.map(Cow::Owned) })
+        Some(raw(&Resulted { id, status, result: result.map(Cow::Owned), error: error.map(Cow::Owned) }))
     }
 
     /// The events in the database. One statement.
     async fn recorded(&mut self) -> Result<Vec<Delivery>> {
         let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
         let row = sqlx::query(
-            "SELECT kind, told_as, status, undone_at, player_id, runs_before, error, turn_is_unheard(tenant_id, id) AS is_unheard, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
+            "SELECT id, kind, trigger, told_as, status, campaign_id, entity_id, player_id, parent_turn_id, created_at, undone_at, runs_before, error, turn_is_unheard(tenant_id, id) AS is_unheard, CASE WHEN status NOT IN ('queued', 'running') THEN record -> 'view' END AS view, \
                 (SELECT coalesce(json_agg(json_build_array(e.seq, e.name, e.data) ORDER BY e.seq), '[]') FROM turn_event e \
                  WHERE e.tenant_id = $1 AND e.turn_id = $2 AND e.seq >= $3) AS told \
              FROM turn WHERE tenant_id = $1 AND id = $2",
@@ -251,14 +251,15 @@ impl Listener {
         let first = saved.first().map_or_else(|| first_of(&row), |(seq, ..)| Ok(*seq))?;
         let mut items: Vec<Item> =
             saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: event_name(&name)?, data })).collect();
+        let view = (ended || items.is_empty()).then(|| trace::view_of_row(&row)).transpose()?;
         if items.is_empty() && status != "queued" {
             // The turn was not streamed, or has only begun.
-            items = of_record(self.turn, trace::read_part(&row, "view"));
+            items = of_record(self.turn, view.as_ref());
         }
         let mut told = unheard(&items, first, &mut self.at);
         if ended {
             self.at = Position { seq: self.at.seq + 1, offset: None };
-            let (name, data) = self.end(&row)?;
+            let (name, data) = self.end(&row, view)?;
             told.push(Delivery { at: self.at, name, data: raw(&data) });
             self.over = true;
         }
@@ -266,7 +267,7 @@ impl Listener {
     }
 
     /// The event for the end of the turn.
-    fn end(&self, row: &PgRow) -> Result<(&'static str, serde_json::Value)> {
+    fn end(&self, row: &PgRow, mut turn: Option<TurnView>) -> Result<(&'static str, serde_json::Value)> {
         Ok(match row.read::<&str>("status")? {
             "failed" => {
                 let error: Option<CallError> = trace::read_part(row, "error");
@@ -274,7 +275,6 @@ impl Listener {
             }
             "cancelled" => ("turn.cancelled", json!({ "turn_id": self.turn })),
             _ => {
-                let mut turn: Option<TurnView> = trace::read_part(row, "view");
                 let words = trace::words(row, &self.caller)?;
                 turn.iter_mut().for_each(|turn| words.narrow(turn));
                 ("turn.completed", json!({ "turn": turn }))
@@ -294,15 +294,15 @@ fn event_name(name: &str) -> Option<&'static str> {
 }
 
 /// The events that the turn would have sent.
-fn of_record(turn: Uuid, view: Option<TurnView>) -> Vec<Item> {
+fn of_record(turn: Uuid, view: Option<&TurnView>) -> Vec<Item> {
     let mut items = vec![Item::started(turn)];
     let Some(TurnView { tool_calls, narrative, .. }) = view else { return items };
-    for call in &tool_calls {
+    for call in tool_calls {
         items.push(Item::call(&call.id, &call.name, &call.arguments));
         items.push(Item::result(call));
     }
     if !narrative.is_empty() {
-        items.push(Item { name: TEXT, data: narrative });
+        items.push(Item { name: TEXT, data: narrative.clone() });
     }
     items
 }
@@ -348,28 +348,6 @@ pub fn answer(listener: Listener) -> HttpResponse {
         Some((Ok(bytes.freeze()), (!is_over).then_some(listener)))
     });
     sse::answer(events.boxed_local())
-}
-
-/// Streams a turn's events as server-sent events: `turn.started`, `text.delta`, `tool.call`, `tool.result`, and finally how it
-/// ended. A client that lost the connection or the server reconnects with `Last-Event-ID` and gets the rest. If it has received
-/// everything, the answer is 204.
-#[utoipa::path(get, path = "/v1/campaigns/{c}/turns/{x}/events",
-    tag = "turns", operation_id = "follow_turn",
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client received")),
-    responses((status = 200, content_type = "text/event-stream", body = String), (status = 204, description = "The client has received everything"),
-        (status = "default", body = Problem)))]
-pub async fn follow(
-    app: web::Data<Ai>,
-    caller: Caller,
-    request: HttpRequest,
-    path: web::Path<(String, Uuid)>,
-) -> Result<HttpResponse> {
-    let (c, turn) = path.into_inner();
-    match listener(app, &caller, &c, turn, sse::last_event_id(&request)).await? {
-        Some(listener) => Ok(answer(listener)),
-        None => Ok(HttpResponse::NoContent().finish()),
-    }
 }
 
 /// Follows a turn of a campaign, from the beginning or after the event `last`. None if the client has received everything.

@@ -20,7 +20,7 @@ use base::{
     metrics,
 };
 use db::retry;
-use edge::http::{StoredAnswer, Written};
+use edge::http::{Made, StoredAnswer, Written};
 
 /// A requested turn of some kind, before it runs.
 pub(crate) trait Open {
@@ -53,13 +53,13 @@ pub(crate) trait Turn {
     fn talk(&self) -> &Talk<'_>;
 
     /// Does the work, commits the end of the turn, and returns the answer.
-    async fn work(&mut self) -> Result<Written<Self::Answer>>;
+    async fn work(&mut self) -> Result<Made<Self::Answer>>;
 
     /// A turn that ends without success, and its record.
     fn failed(&self, status: Status, why: &Error) -> Result<Recorded>;
 
     /// What the client gets for a turn that ended without success. It is given the turn if it was cancelled, or else an error.
-    fn told(&self, ended: Result<Written<TurnView>>) -> Result<Written<Self::Answer>>;
+    fn told(&self, ended: Result<Made<TurnView>>) -> Result<Made<Self::Answer>>;
 
     /// Whether the prompt came unchanged from the cache, or the plan did.
     fn is_hit(&self) -> bool {
@@ -96,11 +96,11 @@ pub(crate) async fn run<O: Open>(cx: &Cx<'_>, mut permit: Permit<'_>, opener: &O
         Err(error) => Box::pin(give_up(&*turn, error)).await,
     };
     log(turn.talk(), result.as_ref().err(), turn.is_hit());
-    result
+    result.map(Written::Stored)
 }
 
 /// Ends a turn without success and reverts its effects.
-async fn give_up<T: Turn>(turn: &T, error: Error) -> Result<Written<T::Answer>> {
+async fn give_up<T: Turn>(turn: &T, error: Error) -> Result<Made<T::Answer>> {
     let talk = turn.talk();
     talk.save_told().await;
     if let Some(cause) = error.cause() {

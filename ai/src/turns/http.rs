@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    answer,
+    answer, events,
     job::{Job, OnBusy, OnFailure, Way},
     kind::TurnKind,
     record::TurnRecord,
@@ -34,7 +34,7 @@ use edge::{
         Answer, Body, NoBody, budget,
         paging::{Items, ListParams, Page, contains, pattern},
         resource::{Ref, campaign_id},
-        validate,
+        sse, validate,
     },
 };
 use entity::kind::EntityKind;
@@ -375,4 +375,26 @@ pub async fn undo_turn(
 ) -> Result<impl Responder> {
     let NoBody {} = body.value;
     undo::undo(&app, &caller, &path.0, path.1, body.idempotency.as_ref()).await
+}
+
+/// Streams a turn's events as server-sent events: `turn.started`, `text.delta`, `tool.call`, `tool.result`, and finally how it
+/// ended. A client that lost the connection or the server reconnects with `Last-Event-ID` and gets the rest. If it has received
+/// everything, the answer is 204.
+#[utoipa::path(get, path = "/v1/campaigns/{c}/turns/{x}/events",
+    tag = "turns", operation_id = "follow_turn",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = Uuid, Path, description = "Id"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event that the client received")),
+    responses((status = 200, content_type = "text/event-stream", body = String), (status = 204, description = "The client has received everything"),
+        (status = "default", body = Problem)))]
+pub async fn follow(
+    app: web::Data<Ai>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+) -> Result<HttpResponse> {
+    let (c, turn) = path.into_inner();
+    match events::listener(app, &caller, &c, turn, sse::last_event_id(&request)).await? {
+        Some(listener) => Ok(events::answer(listener)),
+        None => Ok(HttpResponse::NoContent().finish()),
+    }
 }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::{
     kind::TurnKind,
-    view::{CallError, CallStatus, ToolCall},
+    view::{CallError, CallStatus, ToolCall, present},
 };
 use llm::{ReplyMode, Sink, reply::Partial};
 
@@ -71,7 +71,7 @@ impl Item {
 
 /// The data of the event that a tool is called.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Called<'a> {
+pub(super) struct Called<'a> {
     pub id: Cow<'a, str>,
     pub name: Cow<'a, str>,
     pub arguments: Cow<'a, Value>,
@@ -79,10 +79,10 @@ pub struct Called<'a> {
 
 /// The data of the event with the result of a call.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Resulted<'a> {
+pub(super) struct Resulted<'a> {
     pub id: Cow<'a, str>,
     pub status: CallStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub result: Option<Cow<'a, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Cow<'a, CallError>>,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{
     clean::Removed,
     job::OnFailure,
-    view::{CallError, LlmCall, PromptView, Trace, TurnView},
+    view::{CallError, LlmCall, PromptView, Trace, TurnView, Usage},
 };
 use crate::{
     prompt::{LoreDecision, recall_report::RecallReport},
@@ -22,7 +22,7 @@ use base::{
     error::{Error, Result},
     stored,
 };
-use edge::http::Written;
+use edge::http::Made;
 use llm::ReplyMode;
 use world::messages::prompt_text;
 
@@ -36,7 +36,7 @@ const NAMES_BYTES: usize = 64;
 /// A turn with its record.
 pub struct Recorded {
     /// The turn as clients see it. If it is too large, its calls are shortened.
-    pub answer: Written<TurnView>,
+    pub answer: Made<TurnView>,
     /// Its JSON together with the trace.
     pub record: String,
 }
@@ -65,7 +65,7 @@ pub fn recorded(view: TurnView, hidden: Option<PromptView>, trace: &Trace<'_>) -
     serde_json::to_writer(&mut record, &Record { view: &json, prompt: hidden, trace: &told })
         .map_err(Error::internal)?;
     let record = String::from_utf8(record).map_err(Error::internal)?;
-    Ok(Recorded { answer: Written::with_json(view, json), record })
+    Ok(Recorded { answer: Made::with_json(view, json), record })
 }
 
 /// The turn, and its JSON. If that is too large, its calls share the available room.
@@ -137,7 +137,7 @@ pub struct TurnRecord {
 }
 
 /// How a turn came about.
-// An older server's record may lack the members that have a default.
+// What of a record cannot be read, or was not written by an older server, has its default.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct TurnTrace {
     /// Null for a session's turn.
@@ -156,7 +156,7 @@ pub struct TurnTrace {
     #[schema(required = true)]
     pub lore: Vec<LoreDecision>,
     /// Why the prompt held which memories. Only for turns of NPCs and owners that a model answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "stored::readable_or_default", skip_serializing_if = "Option::is_none")]
     pub recall: Option<RecallReport>,
     /// What was cut to fit budgets and the model's context: for each section its name and what was cut.
     #[serde(default, deserialize_with = "stored::readable_items")]
@@ -181,14 +181,17 @@ pub struct TurnTrace {
 }
 
 impl TurnTrace {
-    /// What the model calls cost together, in micro-units. None if there are none or the price of one is not known.
+    /// What the model calls cost together, in micro-units. None unless the trace has all that `used` counts, with prices.
     #[must_use]
-    pub fn cost(&self) -> Option<u64> {
-        let costs = self.llm_calls.iter().flat_map(|call| {
-            let tried = call.tried.iter().filter(|tried| tried.usage.is_some());
-            tried.map(|tried| tried.cost_micros).chain([call.cost_micros])
+    pub fn cost(&self, used: &Usage) -> Option<u64> {
+        let calls = self.llm_calls.iter().flat_map(|call| {
+            let tried = call.tried.iter().filter_map(|tried| Some((tried.usage?, tried.cost_micros)));
+            tried.chain([(call.usage, call.cost_micros)])
         });
-        costs.sum::<Option<u64>>().filter(|_| !self.llm_calls.is_empty())
+        let (told, cost) = calls.fold((0, Some(0)), |(told, sum): (u32, Option<u64>), (usage, cost)| {
+            (told + usage.llm_calls, sum.zip(cost).map(|(sum, cost)| sum.saturating_add(cost)))
+        });
+        cost.filter(|_| told > 0 && told == used.llm_calls)
     }
 
     /// The trace with what the record does not repeat, because the turn's row has it: the action, which is a part of the turn's own

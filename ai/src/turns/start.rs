@@ -67,9 +67,10 @@ pub struct TurnStarted {
 /// What a turn answers.
 pub(crate) trait TurnAnswer: Serialize + Sized {
     /// The turn, if there is one, and how it ended.
-    fn ended(&self) -> Option<Ended>;
+    fn ended(&self) -> Option<TurnEnded>;
 
-    /// What the caller may read of it. An answer says nothing else, unless this is written otherwise.
+    /// What the caller may read of it. All of it, unless the type says otherwise: answers about what a player did say only what players may
+    /// know.
     ///
     /// # Errors
     /// `internal` if a stored answer cannot be read.
@@ -80,7 +81,7 @@ pub(crate) trait TurnAnswer: Serialize + Sized {
 
 /// A turn that has ended, as every answer names it, also a stored one.
 #[derive(Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct TurnEnded {
     #[serde(alias = "turn_id")]
     pub id: Uuid,
     /// The answer of the rules has no status: it succeeded.
@@ -92,17 +93,17 @@ fn succeeded() -> Status {
     Status::Succeeded
 }
 
-impl Ended {
-    /// A turn whose answer has no status.
+impl TurnEnded {
+    /// A turn whose answer has no status, because it succeeded.
     #[must_use]
-    pub fn well(id: Uuid) -> Self {
+    pub fn succeeded(id: Uuid) -> Self {
         Self { id, status: succeeded() }
     }
 }
 
 impl TurnAnswer for TurnView {
-    fn ended(&self) -> Option<Ended> {
-        Some(Ended { id: self.id, status: self.status })
+    fn ended(&self) -> Option<TurnEnded> {
+        Some(TurnEnded { id: self.id, status: self.status })
     }
 
     /// The key stores the whole answer, so a stored one is narrowed too.
@@ -253,8 +254,8 @@ where
         Ok(Err(answer)) if wish == Wish::Whole => return Ok(V::seen_by(answer, &caller)?.into()),
         Ok(Err(answer)) => {
             let is_replayed = answer.is_replayed();
-            let ended: Option<Ended> = answer.part(|answer| answer.ended())?;
-            let Ended { id, status } = ended.ok_or_else(|| Error::internal("an answer without a turn"))?;
+            let ended: Option<TurnEnded> = answer.part(|answer| answer.ended())?;
+            let TurnEnded { id, status } = ended.ok_or_else(|| Error::internal("an answer without a turn"))?;
             (id, status, is_replayed)
         }
         Ok(Ok(turn)) if live.is_some_and(|live| live.waits()) => (turn, Status::Queued, false),

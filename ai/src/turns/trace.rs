@@ -1,16 +1,15 @@
 //! Reads a stored turn: the answer as it was given, what is known since, and, for those who may see secrets, the whole trace.
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
 use sqlx::{AssertSqlSafe, postgres::PgRow, types::Json};
-use time::OffsetDateTime;
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
 use super::{
     kind::TurnKind,
     record::{Stretch, TurnRecord, TurnTrace},
-    subject::Subject,
-    view::{CallError, PromptView, TurnView},
+    view::{CallError, TurnView},
     words::{About, Words},
 };
 use base::{
@@ -111,34 +110,37 @@ pub fn words(row: &PgRow, caller: &Caller) -> Result<Words> {
     Ok(Words::of(caller, &about))
 }
 
+/// The turn of a row: the answer as it was given, with what the row says of it.
+///
+/// # Errors
+/// `internal` if the row cannot be read, or says something that this server does not know.
+pub(super) fn view_of_row(row: &PgRow) -> Result<TurnView> {
+    let mut members: Map<String, Value> = read_part(row, "view").unwrap_or_default();
+    let facts = json!({
+        "id": row.read::<Uuid>("id")?,
+        "kind": row.read::<&str>("kind")?,
+        "trigger": row.read::<&str>("trigger")?,
+        "status": row.read::<&str>("status")?,
+        "campaign_id": row.read::<Uuid>("campaign_id")?,
+        "entity_id": row.read::<Uuid>("entity_id")?,
+        "player_id": row.read::<Option<Uuid>>("player_id")?,
+        "parent_turn_id": row.read::<Option<Uuid>>("parent_turn_id")?,
+        "created_at": row.read::<OffsetDateTime>("created_at")?.format(&Rfc3339).map_err(Error::internal)?,
+    });
+    if let Value::Object(facts) = facts {
+        members.extend(facts);
+    }
+    TurnView::deserialize(Value::Object(members)).map_err(Error::internal)
+}
+
 /// A turn as this caller may read it: the answer as it was given, and what is known since.
 ///
 /// # Errors
 /// `internal` if the row cannot be read.
 pub fn record_of_row(row: &PgRow, caller: &Caller) -> Result<TurnRecord> {
-    let (id, status) = (row.read("id")?, row.read_name("status")?);
-    let subject = Subject {
-        kind: row.read_name("kind")?,
-        campaign: row.read("campaign_id")?,
-        entity: row.read("entity_id")?,
-        player: row.read("player_id")?,
-    };
-    let known = TurnView::new(id, &subject, status);
-    let given = read_part(row, "view").unwrap_or_else(|| known.clone());
-    let hidden: Option<PromptView> = read_part(row, "prompt");
-    let turn = TurnView {
-        id,
-        kind: known.kind,
-        trigger: row.read_name("trigger")?,
-        status,
-        campaign_id: known.campaign_id,
-        entity_id: known.entity_id,
-        player_id: known.player_id,
-        prompt: hidden.or(given.prompt),
-        parent_turn_id: None,
-        created_at: row.read("created_at")?,
-        ..given
-    };
+    let mut turn = view_of_row(row)?;
+    turn.prompt = read_part(row, "prompt").or(turn.prompt);
+    let parent_turn_id = turn.parent_turn_id.take();
     let mut record = TurnRecord {
         turn,
         reply_mode: row.read_name("reply_mode")?,
@@ -147,7 +149,7 @@ pub fn record_of_row(row: &PgRow, caller: &Caller) -> Result<TurnRecord> {
         finished_at: row.read("finished_at")?,
         undone_at: row.read("undone_at")?,
         redacted_at: row.read("redacted_at")?,
-        parent_turn_id: row.read("parent_turn_id")?,
+        parent_turn_id,
         alternatives: row.read("alternatives")?,
         chosen: row.read("chosen")?,
         edited_at: row.read("edited_at")?,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{
     Value,
     value::{RawValue, to_raw_value},
@@ -23,6 +23,7 @@ use crate::prompt::{Cache, Context, LoreDecision, recall_report::KeptReport};
 use base::{
     clock,
     error::{Code, Error, Result},
+    stored,
 };
 use edge::tenants::tasks::Task;
 use llm::Parameters;
@@ -95,11 +96,18 @@ pub struct ToolCall {
     /// The arguments as the model wrote them; null if they could not be parsed, or are only for the game master.
     pub arguments: Value,
     pub status: CallStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, required = false)]
     pub result: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
+}
+
+/// A member that is there, also if it is null.
+pub(super) fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    member: D,
+) -> std::result::Result<Option<T>, D::Error> {
+    T::deserialize(member).map(Some)
 }
 
 /// Why a call did not succeed. The model reads it too.
@@ -191,7 +199,7 @@ impl Serialize for Planned {
 }
 
 /// A turn as clients see it.
-// An older server's record may lack the members that have a default.
+// What of a record cannot be read, or was not written by an older server, has its default.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TurnView {
     pub id: Uuid,
@@ -208,48 +216,49 @@ pub struct TurnView {
     #[schema(required = true)]
     pub player_id: Option<Uuid>,
     /// The model that answered; `rehearsal` if none is configured, empty while none has answered.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stored::readable_or_default")]
     #[schema(required = true)]
     pub model: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stored::readable_or_default")]
     #[schema(required = true)]
     pub narrative: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stored::readable_items")]
     #[schema(required = true)]
     pub tool_calls: Vec<ToolCall>,
     /// The narration of the decision of the rules, if the request asked for one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "stored::readable_or_default", skip_serializing_if = "Option::is_none")]
     pub narration: Option<String>,
     /// What a planner turn made of a player's text: the answer of `POST …/act`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "stored::readable_or_default", skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = planned_schema, required = false)]
     pub planned: Option<Planned>,
     /// The decision of the rules about the action, if they decided before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "stored::readable_or_default", skip_serializing_if = "Option::is_none")]
     pub mechanics: Option<Mechanics>,
     /// How the model's answer ended, or its last one if it called tools in between. Null if no model has answered.
     #[schema(required = true)]
+    #[serde(default, deserialize_with = "stored::readable_or_default")]
     pub ending: Option<Ending>,
     /// Why the reply's tool calls could not be parsed. The narrative was delivered, and nothing was executed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "stored::readable_or_default", skip_serializing_if = "Option::is_none")]
     pub parse_error: Option<String>,
     /// The AI's role in a session's turn: `gm`, `assistant` or `player`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "stored::readable_or_default", skip_serializing_if = "Option::is_none")]
     #[schema(inline)]
     pub role: Option<entity::session::Role>,
     /// What the AI got: `overview` before a session's first completed turn, `delta` after it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "stored::readable_or_default", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, required = false)]
     pub context: Option<Context>,
     /// Given dice that were not used.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "stored::readable_or_default", skip_serializing_if = "Option::is_none")]
     pub dice_unused: Option<Vec<u32>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "stored::readable_or_default", skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptView>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stored::readable_or_default")]
     #[schema(required = true)]
     pub usage: Usage,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stored::readable_or_default")]
     #[schema(required = true)]
     pub timings_ms: Timings,
     /// The first attempt at this answer, if this is another one.
@@ -349,7 +358,7 @@ pub struct LlmCall {
     pub profile: Option<String>,
     pub model: String,
     /// What was sent beside the conversation.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stored::readable_or_default")]
     pub parameters: Parameters,
     /// The models that were asked before and could not answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

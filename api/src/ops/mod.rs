@@ -1,4 +1,4 @@
 //! Operation: health, metrics, liveness and background tasks.
 
-pub mod health;
+pub mod http;
 pub mod maintenance;

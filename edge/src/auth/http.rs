@@ -1,4 +1,4 @@
-//! `/v1/auth/token` and `/v1/api-keys`.
+//! `/v1/auth/token`, `/v1/api-keys` and `/v1/whoami`.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,10 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::service::{self, KeyInput, KeyView};
+use super::{
+    service::{self, KeyInput, KeyView},
+    whoami::{Whoami, describe},
+};
 use crate::caller::{
     Caller, Scope, Scopes,
     jwt::{Claims, Narrowed},
@@ -231,4 +234,12 @@ pub async fn delete_key(
     tenancy::write(&app.pool, caller.actor(), async |tx| service::revoke(tx, &expected, &path).await).await?;
     app.keys.forget();
     Ok(Answer::no_content())
+}
+
+/// Describes the credential: its type, scopes and expiry, and the campaign and character it is for.
+#[utoipa::path(get, path = "/v1/whoami",
+    tag = "auth", operation_id = "get_whoami",
+    responses((status = 200, body = Whoami), (status = "default", body = Problem)))]
+pub async fn whoami(app: web::Data<Edge>, caller: Caller) -> Result<Answer<Whoami>> {
+    Ok(Answer::ok(describe(&app, &caller).await?))
 }

@@ -2,7 +2,6 @@
 //!
 //! A restricted token learns nothing about its tenant except its own campaign and character.
 
-use actix_web::web;
 use serde::Serialize;
 use sqlx::postgres::PgRow;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
@@ -10,9 +9,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::caller::{Caller, Scope};
-use crate::{http::Answer, state::Edge};
+use crate::state::Edge;
 use base::{
-    error::{Error, Problem, Result},
+    error::{Error, Result},
     stored::Columns,
 };
 use db::tenancy::TenantTx;
@@ -76,11 +75,11 @@ impl NarrowedTo {
     }
 }
 
-/// Describes the credential: its type, scopes and expiry, and the campaign and character it is for.
-#[utoipa::path(get, path = "/v1/whoami",
-    tag = "auth", operation_id = "get_whoami",
-    responses((status = 200, body = Whoami), (status = "default", body = Problem)))]
-pub async fn whoami(app: web::Data<Edge>, caller: Caller) -> Result<Answer<Whoami>> {
+/// Describes the caller. One statement.
+///
+/// # Errors
+/// `not_found` if the key is gone.
+pub(super) async fn describe(app: &Edge, caller: &Caller) -> Result<Whoami> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let row = sqlx::query(WHO)
         .bind(caller.tenant_id())
@@ -95,7 +94,7 @@ pub async fn whoami(app: web::Data<Edge>, caller: Caller) -> Result<Answer<Whoam
         Some(seconds) => OffsetDateTime::from_unix_timestamp(seconds).ok(),
         None => row.read("expires_at")?,
     };
-    Ok(Answer::ok(Whoami {
+    Ok(Whoami {
         kind: if caller.is_token { CredentialKind::AccessToken } else { CredentialKind::ApiKey },
         tenant_id: caller.tenant_id(),
         tenant_slug: of_tenant("tenant")?,
@@ -105,5 +104,5 @@ pub async fn whoami(app: web::Data<Edge>, caller: Caller) -> Result<Answer<Whoam
         campaign: NarrowedTo::read(&row, caller.campaign, "campaign_slug", "campaign_name")?,
         player: NarrowedTo::read(&row, caller.player, "player_slug", "player_name")?,
         expires_at: ends.and_then(|at| at.format(&Rfc3339).ok()),
-    }))
+    })
 }

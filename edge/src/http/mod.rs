@@ -30,4 +30,4 @@ pub mod write;
 pub use answer::Answer;
 pub use body::{Body, NoBody};
 pub use stored::StoredAnswer;
-pub use write::{Written, answered, computed, write, write_in};
+pub use write::{Made, Written, answered, computed, write, write_in};

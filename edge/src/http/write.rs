@@ -12,15 +12,60 @@ use db::{
     tenancy::TenantTx,
 };
 
-/// The answer of a unit of work. The value is boxed, because the futures of turns hand their answers through many functions.
+/// The answer of a unit of work. The value is boxed, so that the futures of turns, which hand it through many functions, stay small.
 #[derive(Clone, Debug)]
 pub enum Written<T> {
     /// The work was done.
     Now(Box<Answer<T>>),
     /// The work was done, and its key stores these bytes of the answer.
-    Stored(Box<Answer<T>>, StoredAnswer),
+    Stored(Made<T>),
     /// The key was used before: the work was done then, and this was the answer.
     Before(StoredAnswer),
+}
+
+/// An answer and its bytes, for work that stores them itself.
+#[derive(Clone, Debug)]
+pub struct Made<T> {
+    answer: Box<Answer<T>>,
+    stored: StoredAnswer,
+}
+
+impl<T> Made<T> {
+    /// 200, with a value whose JSON is written already.
+    pub fn with_json(value: T, json: Box<RawValue>) -> Self {
+        let body = Box::<str>::from(json).into_string().into_bytes();
+        let stored = StoredAnswer { status: 200, body, ..StoredAnswer::default() };
+        Self { answer: Box::new(Answer::ok(value)), stored }
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn value(&self) -> &T {
+        &self.answer.value
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn stored(&self) -> &StoredAnswer {
+        &self.stored
+    }
+}
+
+impl<T: Serialize> Made<T> {
+    /// 200.
+    ///
+    /// # Errors
+    /// `internal` if the value cannot be written as JSON.
+    pub fn ok(value: T) -> Result<Self> {
+        let json = to_raw_value(&value).map_err(Error::internal)?;
+        Ok(Self::with_json(value, json))
+    }
+}
+
+impl<T> From<Made<T>> for Written<T> {
+    fn from(made: Made<T>) -> Self {
+        Self::Stored(made)
+    }
 }
 
 impl<T> From<Answer<T>> for Written<T> {
@@ -30,17 +75,11 @@ impl<T> From<Answer<T>> for Written<T> {
 }
 
 impl<T> Written<T> {
-    /// 200, with a value whose JSON is written already.
-    pub fn with_json(value: T, json: Box<RawValue>) -> Self {
-        let body = Box::<str>::from(json).into_string().into_bytes();
-        Self::Stored(Box::new(Answer::ok(value)), StoredAnswer { status: 200, body, ..StoredAnswer::default() })
-    }
-
     /// The answer with another value, if the work was done now. What the key stores stays the same.
     #[must_use]
     pub fn map(self, change: impl FnOnce(T) -> T) -> Self {
         match self {
-            Self::Now(answer) | Self::Stored(answer, _) => answer.map(change).into(),
+            Self::Now(answer) | Self::Stored(Made { answer, .. }) => answer.map(change).into(),
             before @ Self::Before(_) => before,
         }
     }
@@ -48,15 +87,7 @@ impl<T> Written<T> {
     /// The value, if the work was done now.
     pub fn fresh(self) -> Option<T> {
         match self {
-            Self::Now(answer) | Self::Stored(answer, _) => Some(answer.value),
-            Self::Before(_) => None,
-        }
-    }
-
-    /// The same, borrowed.
-    pub fn now(&self) -> Option<&T> {
-        match self {
-            Self::Now(answer) | Self::Stored(answer, _) => Some(&answer.value),
+            Self::Now(answer) | Self::Stored(Made { answer, .. }) => Some(answer.value),
             Self::Before(_) => None,
         }
     }
@@ -68,7 +99,7 @@ impl<T> Written<T> {
     /// `internal` if a stored answer lacks it.
     pub fn part<U: DeserializeOwned>(self, of: impl FnOnce(T) -> U) -> Result<U> {
         match self {
-            Self::Now(answer) | Self::Stored(answer, _) => Ok(of(answer.value)),
+            Self::Now(answer) | Self::Stored(Made { answer, .. }) => Ok(of(answer.value)),
             Self::Before(stored) => stored.read(),
         }
     }
@@ -77,17 +108,8 @@ impl<T> Written<T> {
     #[must_use]
     pub fn location(&self) -> Option<&str> {
         match self {
-            Self::Now(answer) | Self::Stored(answer, _) => answer.location(),
+            Self::Now(answer) | Self::Stored(Made { answer, .. }) => answer.location(),
             Self::Before(stored) => stored.location.as_deref(),
-        }
-    }
-
-    /// The bytes that a key stores or has stored.
-    #[must_use]
-    pub fn stored(&self) -> Option<&StoredAnswer> {
-        match self {
-            Self::Now(_) => None,
-            Self::Stored(_, stored) | Self::Before(stored) => Some(stored),
         }
     }
 
@@ -121,15 +143,6 @@ impl<T: Serialize + DeserializeOwned> Written<T> {
 }
 
 impl<T: Serialize> Written<T> {
-    /// 200, with its bytes, for work that stores them itself.
-    ///
-    /// # Errors
-    /// `internal` if the value cannot be written as JSON.
-    pub fn ok(value: T) -> Result<Self> {
-        let json = to_raw_value(&value).map_err(Error::internal)?;
-        Ok(Self::with_json(value, json))
-    }
-
     /// The answer's bytes.
     ///
     /// # Errors
@@ -137,7 +150,7 @@ impl<T: Serialize> Written<T> {
     pub fn into_stored(self) -> Result<StoredAnswer> {
         match self {
             Self::Now(answer) => answer.to_stored(),
-            Self::Stored(_, stored) | Self::Before(stored) => Ok(stored),
+            Self::Stored(Made { stored, .. }) | Self::Before(stored) => Ok(stored),
         }
     }
 }
@@ -217,7 +230,7 @@ async fn write_once<T: Serialize>(
     let answer = work(&tx).await?;
     let stored = key.store(&tx, &answer).await?;
     tx.commit().await?;
-    Ok(Written::Stored(Box::new(answer), stored))
+    Ok(Written::Stored(Made { answer: Box::new(answer), stored }))
 }
 
 /// The stored answer of a key, if there is one. It is returned even when a limit would reject the request: a client
@@ -249,11 +262,18 @@ pub async fn computed<T: Serialize>(
     let answer = work().await?;
     match key {
         // If two requests run at the same time, both get the answer that was stored first.
-        Some(_) => Ok(match write(app, caller, key, async |_| Ok(answer.by_ref())).await? {
-            Written::Now(_) => answer.into(),
-            Written::Stored(_, stored) => Written::Stored(Box::new(answer), stored),
-            Written::Before(stored) => Written::Before(stored),
-        }),
+        Some(_) => {
+            let written = write(app, caller, key, async |_| Ok(answer.by_ref())).await?;
+            let stored = match written {
+                Written::Now(_) => None,
+                Written::Stored(made) => Some(made.stored),
+                Written::Before(stored) => return Ok(Written::Before(stored)),
+            };
+            Ok(match stored {
+                Some(stored) => Written::Stored(Made { answer: Box::new(answer), stored }),
+                None => answer.into(),
+            })
+        }
         None => Ok(answer.into()),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use actix_web::HttpResponse;
 use askama::Template;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -44,7 +44,10 @@ use edge::{
 };
 use entity::kind::EntityKind;
 use world::{
-    campaigns::fork::{self, ForkInput},
+    campaigns::{
+        Named,
+        fork::{self, ForkInput},
+    },
     lore::overview,
     memory::service,
     npcs::Npcs,
@@ -311,22 +314,18 @@ async fn calls(tx: &TenantTx, campaign: Uuid, called: &[ToolCall]) -> Result<Vec
     Ok(calls)
 }
 
-/// What a page shows of a call's result. Each tool has its own.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Shown {
-    results: Vec<Rolled>,
-    memory_id: Option<Uuid>,
-}
-
+/// A roll in a tool's result.
 #[derive(Deserialize)]
 struct Rolled {
+    #[serde(default)]
     dice: Vec<Die>,
 }
 
 #[derive(Deserialize)]
 struct Die {
+    #[serde(default)]
     faces: Value,
+    #[serde(default)]
     value: Value,
     #[serde(default = "is_kept")]
     kept: bool,
@@ -336,19 +335,24 @@ fn is_kept() -> bool {
     true
 }
 
+/// A member of a tool's result, if it is there and of this type. Each tool has its own.
+fn part<T: DeserializeOwned + Default>(result: &Value, name: &str) -> T {
+    result.get(name).and_then(|part| T::deserialize(part).ok()).unwrap_or_default()
+}
+
 fn call(call: &ToolCall) -> Call {
-    let shown = call.result.as_ref().and_then(|result| Shown::deserialize(result).ok()).unwrap_or_default();
-    let dice = shown.results.into_iter().flat_map(|roll| roll.dice);
-    let error = || call.error.as_ref().and_then(|error| serde_json::to_value(error).ok());
+    let result = call.result.clone().unwrap_or_default();
+    let dice = part::<Vec<Rolled>>(&result, "results").into_iter().flat_map(|roll| roll.dice);
+    let error = call.error.as_ref().and_then(|error| serde_json::to_value(error).ok());
     Call {
         name: call.name.clone(),
         status: call.status.as_str(),
         arguments: pretty(&call.arguments),
-        result: call.result.clone().or_else(error).as_ref().map(pretty).unwrap_or_default(),
         dice: dice
             .map(|die| (format!("d{} {}", display_text(&die.faces), display_text(&die.value)), die.kept))
             .collect(),
-        memory: shown.memory_id,
+        memory: part(&result, "memory_id"),
+        result: pretty(&call.result.clone().or(error).unwrap_or_default()),
     }
 }
 
@@ -413,7 +417,7 @@ fn facts(record: &TurnRecord) -> Vec<(&'static str, String)> {
         let tokens = format!("{about}{total_tokens}, {cached_tokens} of them cached. Model calls: {llm_calls}{why}");
         facts.push(("Tokens", tokens));
     }
-    if let Some(micros) = trace.as_ref().and_then(|trace| trace.cost()) {
+    if let Some(micros) = trace.as_ref().and_then(|trace| trace.cost(&turn.usage)) {
         facts.push(("Cost", cost(micros)));
     }
     if let Some((first, last)) = journal.as_ref().and_then(|journal| journal.first_seq.zip(journal.last_seq)) {
@@ -514,11 +518,12 @@ pub async fn fork(at: InCampaign) -> Result<HttpResponse> {
     let name = if name.is_empty() { format!("{} (fork)", at.campaign.name) } else { name.to_owned() };
     let input = ForkInput { at_turn: Some(turn), slug: None, name: Some(world::interchange::text::line(&name)) };
     let once = once(&at, &form_id(&at), &input);
-    match fork::make(&at.app, &at.caller, &at.campaign.slug, &input, once.as_ref()).await {
-        Ok(slug) => {
+    match fork::fork(&at.app, &at.caller, &at.campaign.slug, &input, once.as_ref()).await {
+        Ok(fork) => {
+            let Named { slug } = fork.part(|shown| Named { slug: shown.row.slug })?;
             Ok(at.redirect(&format!("/admin/c/{slug}"), "This is the fork: the campaign as it was after the turn."))
         }
-        Err(error) if error.code.status() == 409 || error.code == Code::Gone => {
+        Err(error) if matches!(error.code.status(), 409 | 410 | 503) => {
             let page = page_of(&at, Some(Problem { message: error.detail.clone(), rows: Vec::new() })).await?;
             at.show_again(&page)
         }

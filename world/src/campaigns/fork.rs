@@ -7,7 +7,6 @@
 
 use std::time::Duration;
 
-use actix_web::{Responder, web};
 use entity::{campaign, shapes::ForkedFrom};
 use garde::Validate;
 use serde::{Deserialize, Serialize};
@@ -18,16 +17,16 @@ use tokio::time::{Instant, sleep};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Campaigns, Named};
+use super::Campaigns;
 use base::{
-    error::{Code, Error, Problem, Result},
+    error::{Code, Error, Result},
     stored::Columns,
 };
 use db::tenancy::{Actor, Origin, TenantTx};
 use edge::{
     caller::Caller,
     http::{
-        Answer, Body,
+        Answer, Written,
         idempotency::IdempotencyKey,
         resource::{self, Place, Ref, Resource, Shown},
         validate, write_in,
@@ -64,44 +63,20 @@ pub struct ForkInput {
     pub name: Option<String>,
 }
 
-/// Forks a campaign with everything in it.
-///
-/// Secrets are copied too, so this requires the scope `gm` in addition to `write`.
-#[utoipa::path(post, path = "/v1/campaigns/{c}/fork",
-    tag = "campaigns", operation_id = "fork_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
-    request_body = ForkInput, responses((status = 201, body = campaign::Model), (status = "default", body = Problem)))]
-pub async fn fork(
-    app: web::Data<Edge>,
-    caller: Caller,
-    path: web::Path<String>,
-    body: Body<ForkInput>,
-) -> Result<impl Responder> {
-    validate::check(&body.value)?;
-    let actor = Actor { origin: Origin::Fork, ..caller.actor() };
-    write_in(
-        async || place(&app, &actor).await,
-        body.idempotency.as_ref(),
-        async |tx| copy(&app, &caller, &path, &body.value, tx).await,
-    )
-    .await
-}
-
-/// Like [`fork`], without a request. Returns the fork's slug.
+/// Forks a campaign with everything in it. Waits while another fork of the tenant runs.
 ///
 /// # Errors
-/// `validation_failed`, `conflict`, `gone`.
-pub async fn make(
+/// `validation_failed`, `conflict`, `gone`; `unavailable` if the other fork takes too long.
+pub async fn fork(
     app: &Edge,
     caller: &Caller,
     c: &str,
     input: &ForkInput,
-    once: Option<&IdempotencyKey>,
-) -> Result<String> {
+    key: Option<&IdempotencyKey>,
+) -> Result<Written<Shown<campaign::Model>>> {
     validate::check(input)?;
     let actor = Actor { origin: Origin::Fork, ..caller.actor() };
-    let open = async || TenantTx::write_at_one_moment(&app.pool, &actor, SECONDS_MAX).await;
-    let made = write_in(open, once, async |tx| copy(app, caller, c, input, tx).await).await?;
-    Ok(made.part(|shown| Named { slug: shown.row.slug })?.slug)
+    write_in(async || place(app, &actor).await, key, async |tx| copy(app, caller, c, input, tx).await).await
 }
 
 /// Copies the campaign within a transaction, in a constant number of statements.

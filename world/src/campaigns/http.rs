@@ -6,7 +6,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
 
-use super::{CampaignInput, Campaigns, models};
+use super::{
+    CampaignInput, Campaigns,
+    fork::{self, ForkInput},
+    models,
+};
 use crate::journal;
 use base::error::{Problem, Result};
 use edge::{
@@ -112,4 +116,19 @@ pub async fn changes(
 ) -> Result<impl Responder> {
     let asked: ChangesParams = paging::read_filter(paging::parameters(request.query_string())?)?;
     Ok(Answer::ok(journal::changes(&app, &caller, &path, asked.after, asked.limit.unwrap_or(50)).await?))
+}
+
+/// Forks a campaign with everything in it.
+///
+/// Secrets are copied too, so this requires the scope `gm` in addition to `write`.
+#[utoipa::path(post, path = "/v1/campaigns/{c}/fork",
+    tag = "campaigns", operation_id = "fork_campaign", params(("c" = String, Path, description = "Campaign id or slug")),
+    request_body = ForkInput, responses((status = 201, body = campaign::Model), (status = "default", body = Problem)))]
+pub async fn fork(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<ForkInput>,
+) -> Result<impl Responder> {
+    fork::fork(&app, &caller, &path, &body.value, body.idempotency.as_ref()).await
 }

@@ -1,4 +1,4 @@
-//! `/dice/roll`, `/dice/analyze` and `/dice/verify`.
+//! `/dice/roll`, `/dice/analyze`, `/dice/verify`, and the seeds of fair dice.
 
 use actix_web::{Responder, web};
 use rules::dice::{Formula, FormulaError, Meaning};
@@ -8,8 +8,9 @@ use utoipa::ToSchema;
 
 use super::{
     rolls::{self, RollInput, RollReport},
-    seeds::{self, Taking},
+    seeds::{self, SeedView, Taking},
     service::Wish,
+    streams::{self, RotateRequest, Rotated},
     variables::Values,
     verify::{Verified, VerifyInput, recompute},
 };
@@ -21,6 +22,7 @@ use edge::{
         Answer,
         body::Body,
         computed,
+        paging::{Items, ListParams, NoFilter, Page},
         resource::{Ref, campaign_id},
         write,
     },
@@ -153,4 +155,53 @@ pub async fn verify(app: web::Data<Edge>, caller: Caller, body: Body<VerifyInput
         Ok(Answer::ok(recompute(&seeds, input, &rolls, &|name| values.get(name)).await?))
     };
     computed(&app, &caller, body.idempotency.as_ref(), work).await
+}
+
+/// Lists the seeds of a campaign's fair dice. The first seed is made for this request if there is none yet, so that its
+/// commitment is known before the first roll.
+#[utoipa::path(get, path = "/v1/campaigns/{c}/dice/seeds",
+    tag = "dice", operation_id = "list_campaign_dice_seeds",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams),
+    responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
+pub async fn list_seeds(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<NoFilter>,
+) -> Result<impl Responder> {
+    Ok(Answer::ok(streams::seeds_of(&app, &caller, Some(&path), &page).await?))
+}
+
+/// Reveals a campaign's seed in use, so that its rolls can be verified, and begins another.
+#[utoipa::path(post, path = "/v1/campaigns/{c}/dice/seeds/rotate",
+    tag = "dice", operation_id = "rotate_campaign_dice_seed", request_body = RotateRequest,
+    params(("c" = String, Path, description = "Campaign id or slug")),
+    responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
+pub async fn rotate_seed(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    body: Body<RotateRequest>,
+) -> Result<impl Responder> {
+    streams::rotate(&app, &caller, Some(&path), body).await
+}
+
+/// Lists the seeds for dice that are rolled outside of campaigns.
+#[utoipa::path(get, path = "/v1/dice/seeds",
+    tag = "dice", operation_id = "list_dice_seeds", params(ListParams),
+    responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
+pub async fn list_own_seeds(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<impl Responder> {
+    Ok(Answer::ok(streams::seeds_of(&app, &caller, None, &page).await?))
+}
+
+/// Reveals the seed in use for dice outside of campaigns, and begins another.
+#[utoipa::path(post, path = "/v1/dice/seeds/rotate",
+    tag = "dice", operation_id = "rotate_dice_seed", request_body = RotateRequest,
+    responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
+pub async fn rotate_own_seed(
+    app: web::Data<Edge>,
+    caller: Caller,
+    body: Body<RotateRequest>,
+) -> Result<impl Responder> {
+    streams::rotate(&app, &caller, None, body).await
 }

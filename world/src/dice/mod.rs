@@ -8,20 +8,20 @@
 //! - `service`: where a request's dice come from; `rolls`: formulas rolled with them, as clients see the results.
 //! - `reported`: dice that a frontend rolled, accepted only if they are possible.
 //! - `taken`: the counters that a roll uses; `spent`: counters that were used in vain.
-//! - `seeds`: the stored fair streams; `verify`: recomputes past rolls.
+//! - `seeds`: the stored fair streams, and `streams` finds them by name; `verify`: recomputes past rolls.
 //! - `variables`: what `@name` means in a client's data; `sheet`: what it means on a character's or NPC's sheet.
 //!
 //! To add a source of dice, add a member to [`service::Wish`], a variant to its source, and a name for its origin.
 
 pub mod ahead;
 pub mod http;
-pub mod http_seeds;
 pub mod reported;
 pub mod rolls;
 pub mod seeds;
 pub mod service;
 pub mod sheet;
 pub mod spent;
+pub mod streams;
 pub mod taken;
 pub mod variables;
 pub mod verify;

@@ -10,7 +10,6 @@ use std::{
     sync::LazyLock,
 };
 
-use actix_web::{Responder, web};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -25,7 +24,7 @@ use super::{
     },
 };
 use base::{
-    error::{Problem, Result},
+    error::Result,
     fold::fold,
     stored::{self, Columns},
 };
@@ -33,11 +32,9 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        self, Answer, Body,
-        resource::{self, Ref, campaign_id},
+        resource::{self, Ref},
         validate,
     },
-    state::Edge,
 };
 
 /// The largest numbers of links and of linking entries in an answer.
@@ -169,6 +166,18 @@ pub async fn backlinks(
     Ok((stored::each(&rows, item), total))
 }
 
+/// The links of an entry in both directions. Three statements.
+///
+/// # Errors
+/// `not_found`.
+pub(super) async fn of_entry(tx: &TenantTx, caller: &Caller, campaign: &Ref, x: &Ref) -> Result<Links> {
+    let entry = resource::find::<LoreEntries>(tx, caller, Some(campaign), x).await?;
+    let links = resolve(tx, caller, entry.campaign_id.0, &entry.content).await?;
+    let (backlinks, backlinks_total) =
+        backlinks(tx, caller, entry.campaign_id.0, &[&entry.title, &entry.slug], BACKLINKS_MAX).await?;
+    Ok(Links { links, backlinks, backlinks_total })
+}
+
 /// How many entries link to each of these names, in order. Takes one statement, or none without names.
 ///
 /// # Errors
@@ -191,20 +200,6 @@ pub async fn counts(tx: &TenantTx, caller: &Caller, campaign: Uuid, names: &[&st
     rows.iter().map(|row| row.read("n")).collect()
 }
 
-/// Lists what a lore entry links to, and which entries link to it.
-#[utoipa::path(get, path = "/v1/campaigns/{c}/lore/{x}/links",
-    tag = "lore", operation_id = "list_lore_links",
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
-    responses((status = 200, body = Links), (status = "default", body = Problem)))]
-pub async fn list(app: web::Data<Edge>, caller: Caller, path: web::Path<(String, String)>) -> Result<impl Responder> {
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let entry = resource::find::<LoreEntries>(&tx, &caller, Some(&Ref::parse(&path.0)), &Ref::parse(&path.1)).await?;
-    let links = resolve(&tx, &caller, entry.campaign_id.0, &entry.content).await?;
-    let (backlinks, backlinks_total) =
-        backlinks(&tx, &caller, entry.campaign_id.0, &[&entry.title, &entry.slug], BACKLINKS_MAX).await?;
-    Ok(Answer::ok(Links { links, backlinks, backlinks_total }))
-}
-
 /// Which links to update.
 #[derive(Clone, Debug, Deserialize, ToSchema, garde::Validate)]
 #[serde(deny_unknown_fields)]
@@ -217,26 +212,6 @@ pub struct MendInput {
     /// Whether only to report what would happen, without changing anything.
     #[serde(default)]
     pub dry_run: bool,
-}
-
-/// Updates links that name a lore entry by a former title or slug.
-///
-/// This is one step that can be undone like a bulk edit.
-#[utoipa::path(post, path = "/v1/campaigns/{c}/lore/{x}/mend-links",
-    tag = "lore", operation_id = "mend_lore_links", request_body = MendInput,
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
-    responses((status = 200, body = BulkReport), (status = "default", body = Problem)))]
-pub async fn mend(
-    app: web::Data<Edge>,
-    caller: Caller,
-    path: web::Path<(String, String)>,
-    body: Body<MendInput>,
-) -> Result<impl Responder> {
-    http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
-        Ok(Answer::ok(mend_in(tx, &caller, campaign, &path.1, &body.value).await?))
-    })
-    .await
 }
 
 /// The name for links to an entry: its title, or its slug if the title contains a character that ends a name.
@@ -272,7 +247,7 @@ async fn spellings(tx: &TenantTx, entries: &[Uuid], page: &str) -> Result<BTreeS
     Ok(spellings)
 }
 
-/// Like [`mend`], in the caller's transaction.
+/// Updates links that name an entry by a former title or slug.
 ///
 /// # Errors
 /// As for [`bulk::run`].

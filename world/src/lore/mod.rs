@@ -3,6 +3,7 @@
 //! Secret entries are only for the game master and for those in `known_by`. For everybody else they do not exist.
 
 pub mod bulk;
+pub mod http;
 pub mod links;
 pub mod overview;
 
@@ -21,7 +22,6 @@ use base::{
     error::{Error, FieldError, Result},
     tokens,
 };
-use edge::world_routes;
 use edge::{
     caller::Caller,
     http::{
@@ -253,23 +253,3 @@ impl Resource for LoreEntries {
         Ok(columns)
     }
 }
-
-world_routes!(
-    LoreEntries,
-    LoreInput,
-    lore::Model,
-    LoreFilter,
-    "lore",
-    "lore",
-    "/v1/campaigns/{c}/lore",
-    "/v1/campaigns/{c}/lore/{x}"
-);
-
-crate::revision_routes!(
-    LoreEntries,
-    lore::Model,
-    "lore",
-    "lore",
-    "/v1/campaigns/{c}/lore/{x}/revisions",
-    "/v1/campaigns/{c}/lore/{x}/revisions/{seq}/restore"
-);

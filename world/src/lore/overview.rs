@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use actix_web::{HttpRequest, Responder, web};
 use entity::lore::{self as table, Scope};
 use garde::Validate;
 use sea_orm::{FromQueryResult, QueryOrder, QuerySelect, sea_query::Expr};
@@ -13,20 +12,17 @@ use uuid::Uuid;
 
 use super::{LoreEntries, LoreFilter, LoreInput, links::Backlink};
 use base::{
-    error::{Error, Problem, Result},
+    error::{Error, Result},
     stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        self, Answer, Body,
-        paging::{ListParams, Page},
         read,
-        resource::{self, Place, READ_ONLY, Ref, Resource, campaign_id},
+        resource::{self, Place, READ_ONLY, Ref},
         validate,
     },
-    state::Edge,
 };
 
 /// The largest number of groups of duplicates in an answer.
@@ -55,23 +51,7 @@ pub struct Totals {
     pub by_scope: Vec<ScopeTotal>,
 }
 
-/// Counts the lore entries that a list with these filters would show, and their tokens, by scope.
-#[utoipa::path(get, path = "/v1/campaigns/{c}/lore-totals",
-    tag = "lore", operation_id = "get_lore_totals",
-    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, LoreFilter),
-    responses((status = 200, body = Totals), (status = "default", body = Problem)))]
-pub async fn totals(
-    app: web::Data<Edge>,
-    caller: Caller,
-    path: web::Path<String>,
-    page: Page<LoreFilter>,
-) -> Result<impl Responder> {
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    Ok(Answer::ok(sum(&tx, &caller, campaign, page.q.as_deref(), &page.filter).await?))
-}
-
-/// Like [`totals`], within a transaction. Takes one statement.
+/// Counts the entries that a list with these filters would show. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -231,18 +211,7 @@ pub struct Duplicates {
     pub items: Vec<Equals>,
 }
 
-/// Lists lore entries with the same title, ignoring case, or the same content.
-#[utoipa::path(get, path = "/v1/campaigns/{c}/lore-duplicates",
-    tag = "lore", operation_id = "list_lore_duplicates",
-    params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 200, body = Duplicates), (status = "default", body = Problem)))]
-pub async fn duplicates(app: web::Data<Edge>, caller: Caller, path: web::Path<String>) -> Result<impl Responder> {
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    Ok(Answer::ok(Duplicates { items: equals(&tx, &caller, campaign).await? }))
-}
-
-/// Like [`duplicates`], within a transaction. Takes one statement.
+/// Entries with the same title or the same content. Takes one statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -288,31 +257,7 @@ pub struct CopyInput {
     pub title: Option<String>,
 }
 
-/// Copies a lore entry. The copy gets its own slug.
-#[utoipa::path(post, path = "/v1/campaigns/{c}/lore/{x}/duplicate",
-    tag = "lore", operation_id = "duplicate_lore", request_body = CopyInput,
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
-    responses((status = 201, body = table::Model), (status = "default", body = Problem)))]
-pub async fn duplicate(
-    app: web::Data<Edge>,
-    caller: Caller,
-    request: HttpRequest,
-    path: web::Path<(String, String)>,
-    body: Body<CopyInput>,
-) -> Result<impl Responder> {
-    validate::check(&body.value)?;
-    let list = request.path().trim_end_matches("/duplicate").rsplit_once('/').map_or("", |(list, _)| list);
-    http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
-        app.limits.check_rows(tx, &caller, LoreEntries::TABLE).await?;
-        let place = Place { tx, campaign, caller: &caller };
-        let copy = copy(&place, &path.1, body.value.title.clone()).await?;
-        Ok(Answer::created(format!("{list}/{}", copy.id), copy.version, resource::shown::<LoreEntries>(copy, &caller)))
-    })
-    .await
-}
-
-/// Like [`duplicate`], within a transaction.
+/// Copies an entry. The copy gets its own slug.
 ///
 /// # Errors
 /// `not_found`.

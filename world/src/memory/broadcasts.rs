@@ -1,6 +1,5 @@
-//! `GET /campaigns/{c}/broadcasts`: each broadcast as a single item, with everyone who heard it.
+//! Broadcasts: each as a single item, with everyone who heard it.
 
-use actix_web::{Responder, web};
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
@@ -9,7 +8,7 @@ use uuid::Uuid;
 
 use super::whose::Whose;
 use base::{
-    error::{Problem, Result},
+    error::Result,
     search::Query,
     stored::{self, Columns},
 };
@@ -17,11 +16,9 @@ use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
-        Answer, budget,
-        paging::{Items, ListParams, Page},
-        resource::{Ref, campaign_id},
+        budget,
+        paging::{Items, Page},
     },
-    state::Edge,
 };
 
 /// The largest number of NPCs that are listed for a broadcast.
@@ -73,31 +70,12 @@ pub struct BroadcastFilter {
     pub turn_id: Option<Uuid>,
 }
 
-/// Lists broadcasts.
-///
-/// The oldest come first; use `sort=-created_at` for the newest.
-#[utoipa::path(get, path = "/v1/campaigns/{c}/broadcasts",
-    tag = "memories", operation_id = "list_broadcasts",
-    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, BroadcastFilter),
-    responses((status = 200, body = Items<BroadcastView>), (status = "default", body = Problem)))]
-pub async fn list(
-    app: web::Data<Edge>,
-    caller: Caller,
-    path: web::Path<String>,
-    page: Page<BroadcastFilter>,
-) -> Result<impl Responder> {
-    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
-    let broadcasts = page_of(&tx, &caller, campaign, &page).await?;
-    Ok(Answer::ok(page.serialize_items(broadcasts, key, Ok)?))
-}
-
 /// The position of a broadcast in the list.
-fn key(broadcast: &BroadcastView) -> (Uuid, Option<String>) {
+pub(super) fn key(broadcast: &BroadcastView) -> (Uuid, Option<String>) {
     (broadcast.id, Some(broadcast.seq.to_string()))
 }
 
-/// Like [`list`], within a transaction. Takes two statements, or three if a player is named.
+/// A page of the list. Takes two statements, or three if a player is named.
 ///
 /// # Errors
 /// `bad_request` for any other order than by creation.

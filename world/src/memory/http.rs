@@ -1,4 +1,4 @@
-//! `/campaigns/{c}/memories`, `/npcs/{x}/memories`, `/owners/{x}/memories`, `/broadcasts/{id}`.
+//! `/campaigns/{c}/memories`, `/npcs/{x}/memories`, `/owners/{x}/memories`, `/broadcasts`.
 
 use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use edge::auth::player;
@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{
     MemoryView,
+    broadcasts::{self, BroadcastFilter, BroadcastView},
     change::{MemoryChange, MoveInput, change, move_in},
     list::{self as pages, MemoryFilter, page_of},
     service::{self, GameTime},
@@ -290,4 +291,23 @@ pub async fn retract(app: web::Data<Edge>, caller: Caller, path: web::Path<(Stri
     })
     .await?;
     Ok(Answer::no_content())
+}
+
+/// Lists broadcasts.
+///
+/// The oldest come first; use `sort=-created_at` for the newest.
+#[utoipa::path(get, path = "/v1/campaigns/{c}/broadcasts",
+    tag = "memories", operation_id = "list_broadcasts",
+    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, BroadcastFilter),
+    responses((status = 200, body = Items<BroadcastView>), (status = "default", body = Problem)))]
+pub async fn list_broadcasts(
+    app: web::Data<Edge>,
+    caller: Caller,
+    path: web::Path<String>,
+    page: Page<BroadcastFilter>,
+) -> Result<impl Responder> {
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
+    let found = broadcasts::page_of(&tx, &caller, campaign, &page).await?;
+    Ok(Answer::ok(page.serialize_items(found, broadcasts::key, Ok)?))
 }

@@ -2,11 +2,11 @@
 //! people they are for.
 
 pub mod event;
+pub mod http;
 pub mod prompt_text;
 pub mod service;
 
 use crate::playing;
-use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use edge::auth::player;
 use entity::{
     message::{self, Author, Type},
@@ -19,16 +19,13 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::scenes;
-use base::error::{Error, Problem, Result};
+use base::error::{Error, Result};
 use edge::{
     caller::Caller,
     http::{
-        Body,
-        paging::{Items, ListParams, Page},
         resource::{self, Place, Ref, Resource, Stamp, col},
         validate,
     },
-    state::Edge,
 };
 
 /// The members of a message that a client can write.
@@ -181,64 +178,4 @@ impl Resource for Messages {
 
 fn unknown(pointer: &str, what: &str) -> Error {
     Error::invalid(pointer, "unknown_reference", format!("There is no such {what} in this campaign."))
-}
-
-/// Lists the campaign's messages.
-#[utoipa::path(get, path = "/v1/campaigns/{c}/messages",
-    tag = "messages", operation_id = "list_messages",
-    params(("c" = String, Path, description = "Campaign id or slug"), ListParams, MessageFilter),
-    responses((status = 200, body = Items<message::Model>), (status = "default", body = Problem)))]
-pub async fn list(
-    app: web::Data<Edge>,
-    caller: Caller,
-    path: web::Path<String>,
-    page: Page<MessageFilter>,
-) -> Result<impl Responder> {
-    resource::list::<Messages>(&app, &caller, Some(&path), &page).await
-}
-
-/// Adds a message.
-#[utoipa::path(post, path = "/v1/campaigns/{c}/messages",
-    tag = "messages", operation_id = "create_message", request_body = MessageInput,
-    params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 201, body = message::Model), (status = "default", body = Problem)))]
-pub async fn create(
-    app: web::Data<Edge>,
-    caller: Caller,
-    request: HttpRequest,
-    path: web::Path<String>,
-    body: Body<MessageInput>,
-) -> Result<impl Responder> {
-    let sent = (&body.value, body.idempotency.as_ref());
-    resource::create::<Messages>(&app, &caller, Some(&path), request.path(), sent).await
-}
-
-/// Reads a message.
-#[utoipa::path(get, path = "/v1/campaigns/{c}/messages/{x}",
-    tag = "messages", operation_id = "get_message",
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id")),
-    responses((status = 200, body = message::Model), (status = "default", body = Problem)))]
-pub async fn get(
-    app: web::Data<Edge>,
-    caller: Caller,
-    request: HttpRequest,
-    path: web::Path<(String, Uuid)>,
-) -> Result<HttpResponse> {
-    resource::get::<Messages>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
-}
-
-/// Deletes a message.
-///
-/// A transcript that contained it is rebuilt without it.
-#[utoipa::path(delete, path = "/v1/campaigns/{c}/messages/{x}",
-    tag = "messages", operation_id = "delete_message",
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id")),
-    responses((status = 204), (status = "default", body = Problem)))]
-pub async fn delete(
-    app: web::Data<Edge>,
-    caller: Caller,
-    request: HttpRequest,
-    path: web::Path<(String, Uuid)>,
-) -> Result<impl Responder> {
-    resource::delete::<Messages>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
 }

@@ -1,11 +1,11 @@
 //! Accepting and discarding what a character card brought for an NPC.
 
-use actix_web::{HttpRequest, Responder, web};
+use actix_web::HttpRequest;
 use entity::npc;
 
 use super::Npcs;
-use crate::guidance::draft::{self, Members};
-use base::error::{Code, Error, Problem, Result};
+use crate::guidance::draft::Members;
+use base::error::{Code, Error, Result};
 use edge::{
     caller::Caller,
     http::{
@@ -16,47 +16,8 @@ use edge::{
     state::Edge,
 };
 
-#[utoipa::path(
-    post, path = "/v1/campaigns/{c}/npcs/{x}/instructions/accept",
-    tag = "npcs", operation_id = "accept_npc_instructions",
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
-    responses((status = 200, body = npc::Model), (status = "default", body = Problem)),
-)]
-/// Accepts an NPC's draft.
-///
-/// Moves each member of `pending_instructions` to the NPC's own member of the same name. A tool takes the place of the
-/// entry of the same name, or is added. The draft is then null. 409 `conflict` without a draft.
-pub async fn accept(
-    app: web::Data<Edge>,
-    caller: Caller,
-    request: HttpRequest,
-    path: web::Path<(String, String)>,
-    body: Body<NoBody>,
-) -> Result<impl Responder> {
-    decide(&app, &caller, &request, &path, &body, draft::accepted).await
-}
-
-#[utoipa::path(
-    post, path = "/v1/campaigns/{c}/npcs/{x}/instructions/discard",
-    tag = "npcs", operation_id = "discard_npc_instructions",
-    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id or slug")),
-    responses((status = 200, body = npc::Model), (status = "default", body = Problem)),
-)]
-/// Discards an NPC's draft.
-///
-/// Sets `pending_instructions` to null. 409 `conflict` without a draft.
-pub async fn discard(
-    app: web::Data<Edge>,
-    caller: Caller,
-    request: HttpRequest,
-    path: web::Path<(String, String)>,
-    body: Body<NoBody>,
-) -> Result<impl Responder> {
-    decide(&app, &caller, &request, &path, &body, draft::discarded).await
-}
-
 /// Changes the NPC by what `patch` makes of the row as it is.
-async fn decide(
+pub(super) async fn decide(
     app: &Edge,
     caller: &Caller,
     request: &HttpRequest,

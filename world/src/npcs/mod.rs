@@ -2,6 +2,7 @@
 
 pub mod changes;
 pub mod draft;
+pub mod http;
 pub mod place;
 
 use entity::{
@@ -20,7 +21,6 @@ use edge::http::{
     resource::{self, Place, Ref, Resource, Stamp, col},
     validate,
 };
-use edge::world_routes;
 
 pub use crate::tools::NPC_MEMORY as MEMORY_TOOL;
 
@@ -223,23 +223,3 @@ impl Resource for Npcs {
         resource::plain_columns(&input)
     }
 }
-
-world_routes!(
-    Npcs,
-    NpcInput,
-    npc::Model,
-    NpcFilter,
-    "npc",
-    "npcs",
-    "/v1/campaigns/{c}/npcs",
-    "/v1/campaigns/{c}/npcs/{x}"
-);
-
-crate::revision_routes!(
-    Npcs,
-    npc::Model,
-    "npc",
-    "npcs",
-    "/v1/campaigns/{c}/npcs/{x}/revisions",
-    "/v1/campaigns/{c}/npcs/{x}/revisions/{seq}/restore"
-);

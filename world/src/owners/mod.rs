@@ -4,6 +4,7 @@
 //! says what an owner may act on.
 
 pub mod domain;
+pub mod http;
 pub mod influence;
 
 use entity::{
@@ -27,7 +28,6 @@ use edge::http::{
     resource::{self, Place, Resource, Stamp, col},
     validate,
 };
-use edge::world_routes;
 
 /// What an owner can spend on tools: its current points, its maximum, and the points that it regains per hour.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -389,23 +389,3 @@ impl Resource for Owners {
         Ok(columns)
     }
 }
-
-world_routes!(
-    Owners,
-    OwnerInput,
-    OwnerView,
-    OwnerFilter,
-    "owner",
-    "owners",
-    "/v1/campaigns/{c}/owners",
-    "/v1/campaigns/{c}/owners/{x}"
-);
-
-crate::revision_routes!(
-    Owners,
-    OwnerView,
-    "owner",
-    "owners",
-    "/v1/campaigns/{c}/owners/{x}/revisions",
-    "/v1/campaigns/{c}/owners/{x}/revisions/{seq}/restore"
-);

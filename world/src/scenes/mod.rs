@@ -1,6 +1,7 @@
 //! Scenes: places in play, with tokens, notes and lights. A scene may belong to a frontend's channel; [`service`] finds
 //! the scene of a channel or creates it.
 
+pub mod http;
 pub mod service;
 
 use entity::{
@@ -23,7 +24,6 @@ use edge::http::{
     resource::{self, Place, Resource, Stamp, col},
     validate,
 };
-use edge::world_routes;
 
 /// The members of a scene that a client can write.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema, Validate)]
@@ -157,23 +157,3 @@ impl Resource for Scenes {
         resource::plain_columns(&input)
     }
 }
-
-world_routes!(
-    Scenes,
-    SceneInput,
-    scene::Model,
-    SceneFilter,
-    "scene",
-    "scenes",
-    "/v1/campaigns/{c}/scenes",
-    "/v1/campaigns/{c}/scenes/{x}"
-);
-
-crate::revision_routes!(
-    Scenes,
-    scene::Model,
-    "scene",
-    "scenes",
-    "/v1/campaigns/{c}/scenes/{x}/revisions",
-    "/v1/campaigns/{c}/scenes/{x}/revisions/{seq}/restore"
-);

@@ -27,7 +27,7 @@ use base::{
     error::{Error, Result},
     tokens,
 };
-use edge::http::Written;
+use edge::http::Made;
 use entity::message::{Author, Type};
 use world::{
     messages::service::NewMessage,
@@ -55,7 +55,7 @@ impl Turn for AnswerTurn<'_> {
         &self.talk
     }
 
-    async fn work(&mut self) -> Result<Written<TurnView>> {
+    async fn work(&mut self) -> Result<Made<TurnView>> {
         let status = self.converse().await?;
         Box::pin(self.finish(status)).await
     }
@@ -64,7 +64,7 @@ impl Turn for AnswerTurn<'_> {
         self.recorded(status, &self.talk.narrative())
     }
 
-    fn told(&self, ended: Result<Written<TurnView>>) -> Result<Written<TurnView>> {
+    fn told(&self, ended: Result<Made<TurnView>>) -> Result<Made<TurnView>> {
         ended
     }
 
@@ -123,7 +123,7 @@ impl AnswerTurn<'_> {
     }
 
     /// Commits the answer: messages, record, usage, key.
-    async fn finish(&mut self, status: Status) -> Result<Written<TurnView>> {
+    async fn finish(&mut self, status: Status) -> Result<Made<TurnView>> {
         let narrative = self.talk.narrative();
         let narrative_tokens = tokens::count_apart(narrative.clone()).await?;
         let Recorded { answer, record } = self.recorded(status, &narrative)?;

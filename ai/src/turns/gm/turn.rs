@@ -29,7 +29,7 @@ use base::{
     error::{Error, Result},
     metrics, tokens,
 };
-use edge::{http::Written, models::TenantModels, tenants::tasks::Task};
+use edge::{http::Made, models::TenantModels, tenants::tasks::Task};
 use world::{messages::service::NewMessage, owners::influence::Prices, sessions::facts::Facts};
 
 /// A turn in progress.
@@ -52,7 +52,7 @@ impl Turn for GmTurn<'_> {
         &self.talk
     }
 
-    async fn work(&mut self) -> Result<Written<TurnView>> {
+    async fn work(&mut self) -> Result<Made<TurnView>> {
         let prompt = Arc::new(Box::pin(self.build_prompt()).await?);
         self.prompt = Some(prompt.clone());
         let status = self.converse(&prompt).await?;
@@ -63,7 +63,7 @@ impl Turn for GmTurn<'_> {
         self.recorded(status, &self.talk.narrative())
     }
 
-    fn told(&self, ended: Result<Written<TurnView>>) -> Result<Written<TurnView>> {
+    fn told(&self, ended: Result<Made<TurnView>>) -> Result<Made<TurnView>> {
         ended
     }
 
@@ -113,7 +113,7 @@ impl GmTurn<'_> {
     }
 
     /// Commits the answer: the messages, the record, the usage and the key.
-    async fn finish(&self, prompt: &GmPrompt, status: Status) -> Result<Written<TurnView>> {
+    async fn finish(&self, prompt: &GmPrompt, status: Status) -> Result<Made<TurnView>> {
         let narrative = self.talk.narrative();
         let Recorded { answer, record } = self.recorded(status, &narrative)?;
         let ended = Ended { status, record, calls: &self.talk.llm_calls, answer: answer.stored(), reply: None };

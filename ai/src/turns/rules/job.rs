@@ -20,7 +20,7 @@ pub struct RulesJob<V = Resolution> {
     pub key: Option<IdempotencyKey>,
     /// Set if the action was given as a command.
     pub command: Option<AsCommand>,
-    pub answer: Answer<V>,
+    pub answer: Answering<V>,
 }
 
 /// How to handle an action that was given as a command: it is narrated and written to the table.
@@ -31,7 +31,7 @@ pub struct AsCommand {
 }
 
 /// Makes the answer of a decision, and the messages for the table.
-pub type Answer<V> = fn(Resolution, &Teller<'_>) -> Result<(V, Vec<NewMessage>)>;
+pub type Answering<V> = fn(Resolution, &Teller<'_>) -> Result<(V, Vec<NewMessage>)>;
 
 /// Whose action it is, and where.
 pub struct Teller<'a> {

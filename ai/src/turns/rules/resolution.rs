@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::ruling::Decided;
 use crate::turns::{
-    start::{Ended, TurnAnswer},
+    start::{TurnAnswer, TurnEnded},
     talk::Talk,
 };
 use llm::Usage;
@@ -38,8 +38,8 @@ pub struct Resolution {
 }
 
 impl TurnAnswer for Resolution {
-    fn ended(&self) -> Option<Ended> {
-        Some(Ended::well(self.turn_id))
+    fn ended(&self) -> Option<TurnEnded> {
+        Some(TurnEnded::succeeded(self.turn_id))
     }
 }
 

@@ -30,7 +30,7 @@ use db::tenancy::Origin;
 use edge::{
     auth::player,
     http::{
-        Written,
+        Made,
         resource::{Place, Ref, campaign_id},
     },
     limits,
@@ -102,7 +102,7 @@ impl<V: Serialize> Turn for RulesTurn<'_, V> {
         &self.talk
     }
 
-    async fn work(&mut self) -> Result<Written<V>> {
+    async fn work(&mut self) -> Result<Made<V>> {
         let (decided, narration) = self.decide().await?;
         self.finish(&decided, narration).await
     }
@@ -111,7 +111,7 @@ impl<V: Serialize> Turn for RulesTurn<'_, V> {
         self.recorded(status, "", None)
     }
 
-    fn told(&self, ended: Result<Written<TurnView>>) -> Result<Written<V>> {
+    fn told(&self, ended: Result<Made<TurnView>>) -> Result<Made<V>> {
         ended.and_then(|_| Err(Error::new(Code::Conflict, "The turn was cancelled.").for_turn(self.talk.id)))
     }
 }
@@ -145,11 +145,11 @@ impl<V: Serialize> RulesTurn<'_, V> {
         Ok((decided, narration))
     }
 
-    async fn finish(&self, decided: &Decided, narration: Option<String>) -> Result<Written<V>> {
+    async fn finish(&self, decided: &Decided, narration: Option<String>) -> Result<Made<V>> {
         let resolution = Resolution::of(decided, narration, &self.talk);
         let record = self.recorded(Status::Succeeded, &decided.raw, resolution.narration.clone())?.record;
         let (answer, messages) = (self.job.answer)(resolution, &self.teller())?;
-        let answer = Written::ok(answer)?;
+        let answer = Made::ok(answer)?;
         let ended = Ended {
             status: Status::Succeeded,
             record,

@@ -34,7 +34,7 @@ pub struct Ended<'a> {
     pub record: String,
     pub calls: &'a [LlmCall],
     /// The answer to store under the turn's key.
-    pub answer: Option<&'a StoredAnswer>,
+    pub answer: &'a StoredAnswer,
     /// What the turn says to its player, if it is a reaction.
     pub reply: Option<&'a NewReply<'a>>,
 }
@@ -148,13 +148,13 @@ fn bind_end<'q>(
         kind: new.subject.kind,
         instance: new.instance,
         status: ended.status.as_str(),
-        answer_headers: ended.answer.filter(|_| new.key.is_some()),
+        answer_headers: new.key.map(|_| ended.answer),
         usage: used(ended.calls),
         messages,
         dice: claim.map(|claim| DiceRow { seed: claim.seed, before: claim.before, after: claim.after }),
         reply: ended.reply,
     };
-    q.bind(Json(row)).bind(&ended.record).bind(ended.answer.filter(|_| new.key.is_some()).map(StoredAnswer::body))
+    q.bind(Json(row)).bind(&ended.record).bind(new.key.map(|_| ended.answer.body()))
 }
 
 /// A turn that failed or was cancelled.

@@ -1,18 +1,17 @@
-//! `/campaigns/{c}/dice/seeds` and `/dice/seeds`: commitments before the rolls, server seeds after them.
+//! The seeds of a campaign's or the tenant's fair stream, by the stream's name: commitments before the rolls, server seeds after them.
 
-use actix_web::{Responder, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::seeds::{self, SeedView};
-use base::error::{Code, Error, Problem, Result};
+use base::error::{Code, Error, Result};
 use db::tenancy::{self, TenantTx};
 use edge::{
     caller::Caller,
     http::{
         Answer, Body, Written,
-        paging::{Items, ListParams, NoFilter, Page},
+        paging::{Items, NoFilter, Page},
         resource::{Ref, campaign_id},
         write,
     },
@@ -48,7 +47,17 @@ async fn stream(tx: &TenantTx, caller: &Caller, c: Option<&str>) -> Result<Optio
     }
 }
 
-async fn list_of(app: &Edge, caller: &Caller, c: Option<&str>, page: &Page<NoFilter>) -> Result<Items<SeedView>> {
+/// The stream's seeds. The first one is made for this request if there is none yet, so that its commitment is known before the first
+/// roll.
+///
+/// # Errors
+/// `not_found`; `forbidden` for the tenant's own stream with a token for one campaign.
+pub(super) async fn seeds_of(
+    app: &Edge,
+    caller: &Caller,
+    c: Option<&str>,
+    page: &Page<NoFilter>,
+) -> Result<Items<SeedView>> {
     let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
     let campaign = stream(&tx, caller, c).await?;
     if seeds::in_use(&tx, campaign).await? {
@@ -63,7 +72,11 @@ async fn list_of(app: &Edge, caller: &Caller, c: Option<&str>, page: &Page<NoFil
     .await
 }
 
-async fn rotate_of(
+/// Reveals the stream's seed in use, and begins another.
+///
+/// # Errors
+/// As for [`seeds_of`]; `validation_failed` for an invalid client seed.
+pub(super) async fn rotate(
     app: &Edge,
     caller: &Caller,
     c: Option<&str>,
@@ -80,51 +93,6 @@ async fn rotate_of(
         Ok(Answer::ok(Rotated { revealed, current }))
     })
     .await
-}
-
-/// Lists the seeds of a campaign's fair dice. The first seed is made for this request if there is none yet, so that its
-/// commitment is known before the first roll.
-#[utoipa::path(get, path = "/v1/campaigns/{c}/dice/seeds",
-    tag = "dice", operation_id = "list_campaign_dice_seeds",
-    params(("c" = String, Path, description = "Campaign id or slug"), ListParams),
-    responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
-pub async fn list(
-    app: web::Data<Edge>,
-    caller: Caller,
-    path: web::Path<String>,
-    page: Page<NoFilter>,
-) -> Result<impl Responder> {
-    Ok(Answer::ok(list_of(&app, &caller, Some(&path), &page).await?))
-}
-
-/// Reveals a campaign's seed in use, so that its rolls can be verified, and begins another.
-#[utoipa::path(post, path = "/v1/campaigns/{c}/dice/seeds/rotate",
-    tag = "dice", operation_id = "rotate_campaign_dice_seed", request_body = RotateRequest,
-    params(("c" = String, Path, description = "Campaign id or slug")),
-    responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
-pub async fn rotate(
-    app: web::Data<Edge>,
-    caller: Caller,
-    path: web::Path<String>,
-    body: Body<RotateRequest>,
-) -> Result<impl Responder> {
-    rotate_of(&app, &caller, Some(&path), body).await
-}
-
-/// Lists the seeds for dice that are rolled outside of campaigns.
-#[utoipa::path(get, path = "/v1/dice/seeds",
-    tag = "dice", operation_id = "list_dice_seeds", params(ListParams),
-    responses((status = 200, body = Items<SeedView>), (status = "default", body = Problem)))]
-pub async fn list_own(app: web::Data<Edge>, caller: Caller, page: Page<NoFilter>) -> Result<impl Responder> {
-    Ok(Answer::ok(list_of(&app, &caller, None, &page).await?))
-}
-
-/// Reveals the seed in use for dice outside of campaigns, and begins another.
-#[utoipa::path(post, path = "/v1/dice/seeds/rotate",
-    tag = "dice", operation_id = "rotate_dice_seed", request_body = RotateRequest,
-    responses((status = 200, body = Rotated), (status = "default", body = Problem)))]
-pub async fn rotate_own(app: web::Data<Edge>, caller: Caller, body: Body<RotateRequest>) -> Result<impl Responder> {
-    rotate_of(&app, &caller, None, body).await
 }
 
 /// Whether people can read the text aloud: no spaces, control characters or invisible characters.
