@@ -9,7 +9,7 @@ use serde::{
     de::{DeserializeOwned, IntoDeserializer, value},
 };
 use serde_json::Value;
-use sqlx::{ColumnIndex, Decode, Postgres, Row as _, Type, postgres::PgRow};
+use sqlx::{ColumnIndex, Decode, FromRow, Postgres, Row as _, Type, postgres::PgRow};
 
 use crate::error::{Error, Result};
 use crate::metrics;
@@ -21,6 +21,12 @@ pub trait Columns {
     /// # Errors
     /// `internal` if there is no such column, or its value is not a `T`.
     fn read<'r, T: Decode<'r, Postgres> + Type<Postgres>>(&'r self, column: impl ColumnIndex<PgRow>) -> Result<T>;
+
+    /// All columns as a tuple, in the order in which the statement names them.
+    ///
+    /// # Errors
+    /// `internal` if a value is not of its type.
+    fn read_all<'r, T: FromRow<'r, PgRow>>(&'r self) -> Result<T>;
 
     /// A JSON column, read as `T`.
     ///
@@ -38,6 +44,10 @@ pub trait Columns {
 impl Columns for PgRow {
     fn read<'r, T: Decode<'r, Postgres> + Type<Postgres>>(&'r self, column: impl ColumnIndex<PgRow>) -> Result<T> {
         self.try_get(column).map_err(Error::internal)
+    }
+
+    fn read_all<'r, T: FromRow<'r, PgRow>>(&'r self) -> Result<T> {
+        T::from_row(self).map_err(Error::internal)
     }
 
     fn read_json<T: DeserializeOwned>(&self, column: &str) -> Result<T> {

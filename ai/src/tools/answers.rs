@@ -1,9 +1,7 @@
-//! The results of tools as types, which the OpenAPI document uses to describe results. Most results are built elsewhere, without these
-//! types; tests compare every one of them with the document.
+//! The results of tools. Those that are built elsewhere have a type here that only describes them.
 //!
 //! To add a tool, add its result here, and name it as its `ToolSpec::Answer`. Results that other parts of the API return too, such
 //! as a roll, have their types there.
-#![expect(dead_code, reason = "most of them describe results that are built elsewhere")]
 
 use serde::Serialize;
 use serde_json::Value;
@@ -15,52 +13,59 @@ use world::{
         answers::{CommitTold, EncounterView, EndTold},
         combat::{CombatantTold, FightTold},
     },
-    sessions::world_state::{Dimensions, Light, Note, Token},
+    sessions::world_state::{Dimensions, Light, Note, PartyMember, Token},
 };
 
 /// A memory.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct MemoryMade {
     /// The id of the new memory, or of an existing one with the same words.
-    memory_id: Uuid,
+    pub(super) memory_id: Uuid,
 }
 
 /// A memory that was given to everybody who depends on an owner.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct BroadcastMade {
     /// The broadcast's id.
-    broadcast_id: Uuid,
+    pub(super) broadcast_id: Uuid,
     /// How many NPCs got the memory.
-    count: u64,
+    #[schema(value_type = u64)]
+    pub(super) count: usize,
     /// The NPCs that got the memory.
-    npc_ids: Vec<Uuid>,
+    pub(super) npc_ids: Vec<Uuid>,
 }
 
 /// A character's or NPC's sheet: all of it, or the members that match a search phrase.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct ActorDetails {
     /// The character's or NPC's name.
-    name: String,
+    #[schema(value_type = String)]
+    pub(super) name: Value,
     /// The whole sheet, if there is no search phrase.
     #[schema(value_type = Option<Object>)]
-    data: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) data: Option<Value>,
     /// The members that match the search phrase, at most 100.
-    matches: Option<Vec<ActorMatch>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) matches: Option<Vec<ActorMatch>>,
     /// How many members match.
-    total_matches: Option<u64>,
+    #[schema(value_type = Option<u64>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) total_matches: Option<usize>,
 }
 
 /// A member of a sheet.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct ActorMatch {
     /// The member's path, such as `weapons.0.name`.
-    path: String,
+    pub(super) path: String,
     /// The member's value.
-    value: Value,
+    pub(super) value: Value,
 }
 
 /// The present scene, or the message that there is none.
 #[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes an answer that is built elsewhere")]
 pub struct CurrentScene {
     /// The scene's id; null if there is no scene.
     #[schema(required = true)]
@@ -83,6 +88,7 @@ pub struct CurrentScene {
 
 /// The fight in progress, several fights, or the message that there is none.
 #[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes an answer that is built elsewhere")]
 pub struct FightsTold {
     /// Whether there is a fight.
     in_combat: bool,
@@ -109,18 +115,22 @@ pub struct FightsTold {
 }
 
 /// The newest messages and rolls, the oldest first.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct MessageHistory {
     /// How many messages there are.
-    count: u64,
+    #[schema(value_type = u64)]
+    pub(super) count: usize,
     /// The messages. A message with several rolls counts once for each roll.
-    messages: Vec<HistoryMessage>,
+    #[schema(value_type = Vec<HistoryMessage>)]
+    pub(super) messages: Vec<Value>,
     /// Says how many older messages did not fit.
-    shortened: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) shortened: Option<String>,
 }
 
 /// A message or a roll. With `compact`, its members are `t`, `s`, `a`, `c`, `f`, `tt`, `r` and `ft`.
 #[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes an answer that is built elsewhere")]
 pub struct HistoryMessage {
     /// When it was written, in milliseconds since 1970.
     ts: i64,
@@ -143,125 +153,140 @@ pub struct HistoryMessage {
 }
 
 /// The player characters.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct PartyTold {
     /// How many player characters there are.
-    count: u64,
+    #[schema(value_type = u64)]
+    pub(super) count: usize,
     /// The player characters. Those from a frontend have only `id`, `name` and `player`.
-    members: Vec<PartyMemberTold>,
+    #[schema(value_type = Vec<PartyMemberTold>)]
+    pub(super) members: Vec<MemberTold>,
+}
+
+/// A player character of the campaign, or one that only a frontend knows.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum MemberTold {
+    Ours(PartyMemberTold),
+    Reported(PartyMember),
 }
 
 /// A player character and their present condition.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct PartyMemberTold {
     /// The character's id.
-    id: String,
+    pub(super) id: String,
     /// The character's slug.
-    slug: Option<String>,
+    pub(super) slug: Option<String>,
     /// The character's name.
-    name: String,
+    pub(super) name: String,
     /// The name of the player.
-    player: Option<String>,
+    pub(super) player: Option<String>,
     /// The character's race.
-    race: Option<String>,
+    pub(super) race: Option<String>,
     /// The character's class.
-    profession: Option<String>,
+    pub(super) profession: Option<String>,
     /// The character's level.
-    level: Option<i32>,
+    pub(super) level: Option<i32>,
     /// The hit points.
-    hp: Option<i32>,
+    pub(super) hp: Option<i32>,
     /// The maximum hit points.
-    max_hp: Option<i32>,
+    pub(super) max_hp: Option<i32>,
     /// The temporary hit points.
-    temp_hp: Option<i32>,
+    pub(super) temp_hp: Option<i32>,
     /// The armor class.
-    armor_class: Option<i32>,
+    pub(super) armor_class: Option<i32>,
     /// The character's conditions.
-    conditions: Option<Vec<Value>>,
+    #[schema(value_type = Option<Vec<Value>>)]
+    pub(super) conditions: Value,
     /// The character's location.
-    location: Option<String>,
+    pub(super) location: Option<String>,
 }
 
 /// A distance.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct DistanceTold {
     /// The distance.
-    distance: f64,
+    pub(super) distance: f64,
     /// The unit: `ft`.
-    units: String,
+    #[schema(value_type = String)]
+    pub(super) units: &'static str,
     /// The distance in squares.
-    squares: f64,
+    pub(super) squares: f64,
     /// Always null, because walls are not known.
     #[schema(required = true)]
-    path_blocked: Option<bool>,
+    pub(super) path_blocked: Option<bool>,
     /// Always false.
-    walls_known: bool,
+    pub(super) walls_known: bool,
     /// The tokens in between.
-    intervening_tokens: Vec<TokenBetween>,
+    pub(super) intervening_tokens: Vec<TokenBetween>,
 }
 
 /// A token between two points.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct TokenBetween {
     /// The token's id.
-    id: String,
+    pub(super) id: String,
     /// The token's name.
-    name: String,
+    pub(super) name: String,
 }
 
 /// The messages that were posted.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct PostsSent {
     /// How many messages were posted.
-    sent_count: u64,
+    #[schema(value_type = u64)]
+    pub(super) sent_count: usize,
     /// The result for each message, in the same order.
-    results: Vec<PostSent>,
+    pub(super) results: Vec<PostSent>,
 }
 
 /// The result for one message.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct PostSent {
     /// The message's id; null if it was not posted.
     #[schema(required = true)]
-    id: Option<Uuid>,
+    pub(super) id: Option<Uuid>,
     /// Whether the message was posted.
-    success: bool,
+    pub(super) success: bool,
     /// Why the message was not posted.
-    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
 }
 
 /// The lore entries that match a search.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct LoreFound {
     /// How many entries there are.
-    count: u64,
+    #[schema(value_type = u64)]
+    pub(super) count: usize,
     /// The entries, the highest priority first.
-    entries: Vec<LoreFoundEntry>,
+    pub(super) entries: Vec<LoreFoundEntry>,
 }
 
 /// A lore entry.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct LoreFoundEntry {
     /// The entry's slug.
-    slug: String,
+    pub(super) slug: String,
     /// The entry's title.
-    title: String,
+    pub(super) title: String,
     /// The kind of lore, such as `global` or `zone`.
-    scope: String,
+    pub(super) scope: String,
     /// The subject of the entry.
     #[schema(required = true)]
-    associated_id: Option<String>,
+    pub(super) associated_id: Option<String>,
     /// The entry's text, or the beginning of it.
-    content: String,
+    pub(super) content: String,
     /// Whether the text was cut.
-    cut: bool,
+    pub(super) cut: bool,
     /// Whether only the game master may know it.
-    secret: bool,
+    pub(super) secret: bool,
 }
 
 /// The result of an operation on an encounter. `create`, `get` and `add_participant` return the encounter; `list`, `end` and
 /// `commit` return results of their own.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum EncounterManaged {
     View(EncounterView),
@@ -297,64 +322,64 @@ pub struct EncounterListed {
 }
 
 /// An owner's message.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct MessageSent {
     /// The chat message that only the player reads.
-    message_id: Uuid,
+    pub(super) message_id: Uuid,
 }
 
 /// How an NPC behaves from now on.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct BehaviorChanged {
     /// The NPC's id.
-    npc_id: Uuid,
+    pub(super) npc_id: Uuid,
     /// The new behavior. The NPC keeps those before it.
-    behavior: entity::shapes::NpcBehavior,
+    pub(super) behavior: entity::shapes::NpcBehavior,
 }
 
 /// An NPC's changed stat block.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct StatsChanged {
     /// The NPC's id.
-    npc_id: Uuid,
+    pub(super) npc_id: Uuid,
     /// The whole stat block.
-    stats: entity::shapes::Stats,
+    pub(super) stats: entity::shapes::Stats,
     /// The disposition.
-    disposition: String,
+    pub(super) disposition: String,
 }
 
 /// An event of the world.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct EventTriggered {
     /// The system message that tells it in the log.
-    message_id: Uuid,
+    pub(super) message_id: Uuid,
 }
 
 /// New NPCs.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct EntitiesSpawned {
     /// The name of each.
-    name: String,
+    pub(super) name: String,
     /// The place where they are.
-    location: String,
+    pub(super) location: String,
     /// The new NPCs.
-    npcs: Vec<Spawned>,
+    pub(super) npcs: Vec<Spawned>,
 }
 
 /// A new NPC.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct Spawned {
     /// The NPC's id.
-    id: Uuid,
+    pub(super) id: Uuid,
     /// The NPC's slug.
-    slug: String,
+    pub(super) slug: String,
 }
 
 /// A passive skill that a character got.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub struct SkillGranted {
     /// The character's id.
-    player_id: Uuid,
+    pub(super) player_id: Uuid,
     /// The new feature of the character.
-    feature: entity::shapes::Feature,
+    pub(super) feature: entity::shapes::Feature,
 }

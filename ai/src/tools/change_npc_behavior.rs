@@ -3,7 +3,6 @@
 use entity::shapes::NpcBehavior;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::{
     answers::BehaviorChanged,
@@ -39,7 +38,7 @@ impl ToolSpec for ChangeNpcBehavior {
     type Arguments = Arguments;
     type Answer = BehaviorChanged;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let behavior = text(&arguments.behavior, "/behavior", 500)?;
         let tx = cx.tx().await?;
         let domain = Domain::of(tx, cx.campaign, cx.entity).await?;
@@ -50,6 +49,6 @@ impl ToolSpec for ChangeNpcBehavior {
         };
         let behavior = NpcBehavior { text: behavior.to_owned(), player_id, created_at: clock::now() };
         add_behavior(tx, &npc, &behavior).await?;
-        Ok(json!({ "npc_id": npc.id, "behavior": behavior }))
+        Ok(BehaviorChanged { npc_id: npc.id.0, behavior })
     }
 }

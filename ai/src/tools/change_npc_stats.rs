@@ -3,7 +3,6 @@
 use entity::shapes::Stats;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::{
     answers::StatsChanged,
@@ -53,7 +52,7 @@ impl ToolSpec for ChangeNpcStats {
     type Arguments = Arguments;
     type Answer = StatsChanged;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let changes = arguments.changes;
         changes.fit()?;
         let tx = cx.tx().await?;
@@ -63,7 +62,7 @@ impl ToolSpec for ChangeNpcStats {
         changes.apply(&mut stats)?;
         let disposition = changes.disposition.as_deref().map_or(npc.disposition.as_str(), str::trim);
         set_stats(tx, npc.id.0, &stats, disposition).await?;
-        Ok(json!({ "npc_id": npc.id, "stats": stats, "disposition": disposition }))
+        Ok(StatsChanged { npc_id: npc.id.0, stats, disposition: disposition.to_owned() })
     }
 }
 

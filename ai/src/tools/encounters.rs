@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{
     answers::{EncounterList, EncounterListed, EncounterManaged},
     arguments,
-    spec::{ActorKind, ToolCx, ToolSpec, as_json},
+    spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::error::{Error, Result};
 use edge::http::resource::Ref;
@@ -127,7 +127,7 @@ impl ToolSpec for ManageEncounter {
     type Arguments = Manage;
     type Answer = EncounterManaged;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Manage) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Manage) -> Result<Self::Answer> {
         let Manage { operation, encounter_id, rest } = arguments;
         let rest = Value::Object(rest);
         let campaign = Ref::Id(cx.campaign);
@@ -137,31 +137,34 @@ impl ToolSpec for ManageEncounter {
                 .as_deref()
                 .ok_or_else(|| Error::invalid("/encounter_id", "required", "Give the id of the encounter."))
         };
-        match operation {
+        Ok(match operation {
             Operation::Create => {
                 let mut input: CreateInput = arguments::read(rest)?;
                 input.dice = cx.dice.map(<[u32]>::to_vec);
                 if input.seed.is_some() && !is_master(cx) {
                     return Err(needs_gm("/seed"));
                 }
-                as_json(&service::create(cx.tx().await?, cx.campaign, &input, cx.rows_max, at.eyes).await?.view)
+                let created = service::create(cx.tx().await?, cx.campaign, &input, cx.rows_max, at.eyes).await?;
+                EncounterManaged::View(created.view)
             }
             Operation::Get => {
                 let Get { verbosity } = arguments::read(rest)?;
-                as_json(&service::get(&at, id()?, verbosity).await?)
+                EncounterManaged::View(service::get(&at, id()?, verbosity).await?)
             }
-            Operation::End => as_json(&service::end(&at, id()?, &arguments::read::<EndInput>(rest)?).await?),
+            Operation::End => {
+                EncounterManaged::End(service::end(&at, id()?, &arguments::read::<EndInput>(rest)?).await?)
+            }
             Operation::Commit => {
                 // At most as many records as there can be participants.
                 cx.changes(rules::encounter::limits::PARTICIPANTS_MAX as u64).await?;
-                as_json(&commit::commit(&at, id()?, &arguments::read::<CommitInput>(rest)?).await?)
+                EncounterManaged::Commit(commit::commit(&at, id()?, &arguments::read::<CommitInput>(rest)?).await?)
             }
-            Operation::List => as_json(&list(cx, arguments::read::<List>(rest)?.include_ended).await?),
+            Operation::List => EncounterManaged::List(list(cx, arguments::read::<List>(rest)?.include_ended).await?),
             Operation::AddParticipant => {
                 let Add { participant } = arguments::read(rest)?;
-                as_json(&service::join(&at, id()?, (&participant, "/participant"), cx.dice).await?)
+                EncounterManaged::View(service::join(&at, id()?, (&participant, "/participant"), cx.dice).await?)
             }
-        }
+        })
     }
 }
 
@@ -253,8 +256,8 @@ impl ToolSpec for EncounterAction {
     type Arguments = Act;
     type Answer = ActionTold;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Act) -> Result<Value> {
-        as_json(&act(cx, arguments).await?)
+    async fn run(cx: &ToolCx<'_>, arguments: Act) -> Result<Self::Answer> {
+        act(cx, arguments).await
     }
 }
 

@@ -4,11 +4,11 @@ use entity::{character, npc, session::Role};
 use schemars::JsonSchema;
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    answers::ActorDetails,
+    answers::{ActorDetails, ActorMatch},
     spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::{
@@ -64,7 +64,7 @@ impl ToolSpec for GetActorDetails {
     type Arguments = Arguments;
     type Answer = ActorDetails;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let name = arguments.actor_id.trim();
         let found = match sheet(cx, name).await? {
             Some(found) => Some(found),
@@ -79,13 +79,13 @@ impl ToolSpec for GetActorDetails {
         })?;
         let name = data.get("name").cloned().unwrap_or_default();
         match arguments.search_phrase.as_deref().map(str::trim).filter(|p| !p.is_empty()) {
-            None => Ok(json!({ "name": name, "data": data })),
+            None => Ok(ActorDetails { name, data: Some(data), matches: None, total_matches: None }),
             Some(phrase) => {
                 let mut matches = Vec::new();
                 search(&data, &mut String::new(), &fold(phrase), &mut matches);
                 let total = matches.len();
                 matches.truncate(MATCHES_MAX);
-                Ok(json!({ "name": name, "matches": matches, "total_matches": total }))
+                Ok(ActorDetails { name, data: None, matches: Some(matches), total_matches: Some(total) })
             }
         }
     }
@@ -129,7 +129,7 @@ async fn sheet(cx: &ToolCx<'_>, name: &str) -> Result<Option<Value>> {
 }
 
 /// Finds values whose path or text contains the phrase, ignoring case.
-fn search(value: &Value, path: &mut String, phrase: &str, found: &mut Vec<Value>) {
+fn search(value: &Value, path: &mut String, phrase: &str, found: &mut Vec<ActorMatch>) {
     let mut below = |name: &str, value: &Value| {
         let length = path.len();
         if !path.is_empty() {
@@ -145,7 +145,7 @@ fn search(value: &Value, path: &mut String, phrase: &str, found: &mut Vec<Value>
         leaf => {
             let text = leaf.as_str().map_or_else(|| leaf.to_string(), str::to_owned);
             if fold(path).contains(phrase) || fold(&text).contains(phrase) {
-                found.push(json!({ "path": path.as_str(), "value": leaf }));
+                found.push(ActorMatch { path: path.clone(), value: leaf.clone() });
             }
         }
     }

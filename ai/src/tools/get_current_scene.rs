@@ -1,15 +1,14 @@
 //! `get_current_scene`: the present scene.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::{
     answers::CurrentScene,
-    spec::{ActorKind, ToolCx, ToolSpec},
+    spec::{ActorKind, Described, ToolCx, ToolSpec},
 };
-use base::error::{Error, Result};
-use world::sessions::overview;
+use base::error::Result;
+use world::sessions::{overview, world_state::Scene};
 
 pub(super) struct GetCurrentScene;
 
@@ -18,6 +17,18 @@ pub(super) struct GetCurrentScene;
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {}
 
+/// The present scene, or that there is none.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum SceneTold {
+    Scene(Scene),
+    /// `id` is null.
+    Nothing {
+        id: (),
+        message: &'static str,
+    },
+}
+
 impl ToolSpec for GetCurrentScene {
     const NAME: &'static str = "get_current_scene";
     const DESCRIPTION: &'static str = "See the scene that is played: its size, tokens, notes and lights.";
@@ -25,12 +36,12 @@ impl ToolSpec for GetCurrentScene {
     const INFORMS: bool = true;
     const READS: bool = true;
     type Arguments = Arguments;
-    type Answer = CurrentScene;
+    type Answer = Described<SceneTold, CurrentScene>;
 
-    async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Self::Answer> {
         match overview::scene(cx.tx().await?, cx.campaign, cx.session).await? {
-            Some(scene) => serde_json::to_value(scene.seen_by(cx.reader.role)).map_err(Error::internal),
-            None => Ok(json!({ "id": null, "message": "No active scene" })),
+            Some(scene) => Ok(SceneTold::Scene(scene.seen_by(cx.reader.role)).into()),
+            None => Ok(SceneTold::Nothing { id: (), message: "No active scene" }.into()),
         }
     }
 }

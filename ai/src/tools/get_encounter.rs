@@ -2,15 +2,15 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     answers::FightsTold,
-    spec::{ActorKind, Asking, ToolCx, ToolSpec, as_json},
+    spec::{ActorKind, Asking, Described, ToolCx, ToolSpec},
 };
 use crate::frontends::question::{Asked, Heard, Question};
 use base::error::Result;
-use world::sessions::combat;
+use world::sessions::combat::{self, InProgress};
 
 pub(super) struct GetEncounter;
 
@@ -32,18 +32,18 @@ impl ToolSpec for GetEncounter {
     const INFORMS: bool = true;
     const READS: bool = true;
     type Arguments = Arguments;
-    type Answer = FightsTold;
+    type Answer = Described<InProgress, FightsTold>;
 
     /// If the frontend reported a fight, asks for its present state.
     fn asks(_: &Asking<'_>, _: &Arguments) -> Option<Question> {
         Some(Question { asked: Asked::CombatStateRefresh, data: json!({}) })
     }
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let fights = combat::going_on(cx.tx().await?, cx.campaign, cx.session.map(|s| s.id), cx.reader).await?;
         // If the frontend was connected and does not answer, its fight may have gone on unseen.
         let stale = matches!(cx.heard, Some(Heard::Failed(_) | Heard::Nobody { left: true }));
         let fights = if stale { fights.into_iter().map(combat::Fight::gone_stale).collect() } else { fights };
-        as_json(&combat::InProgress::of(fights, arguments.encounter_id.as_deref())?)
+        Ok(InProgress::of(fights, arguments.encounter_id.as_deref())?.into())
     }
 }

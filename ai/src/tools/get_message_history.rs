@@ -2,11 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     answers::MessageHistory,
-    shorten::{NOTE, RESULT_BYTES_MAX},
+    shorten::RESULT_BYTES_MAX,
     spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::error::{Error, Result};
@@ -51,7 +51,7 @@ impl ToolSpec for GetMessageHistory {
     type Arguments = Arguments;
     type Answer = MessageHistory;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let count = arguments.count.unwrap_or(COUNT);
         if !(1..=COUNT_MAX).contains(&count) {
             let message = format!("count must be an integer between 1 and {COUNT_MAX}");
@@ -63,10 +63,7 @@ impl ToolSpec for GetMessageHistory {
         messages.drain(..over);
         let over = messages.len() - newest_that_fit(&messages);
         messages.drain(..over);
-        let mut told = json!({ "count": messages.len(), "messages": messages });
-        if over > 0 {
-            told[NOTE] = format!("The {over} oldest of them have no room here. Ask for fewer.").into();
-        }
-        Ok(told)
+        let shortened = (over > 0).then(|| format!("The {over} oldest of them have no room here. Ask for fewer."));
+        Ok(MessageHistory { count: messages.len(), messages, shortened })
     }
 }

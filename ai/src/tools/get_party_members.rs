@@ -2,11 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
-    answers::PartyTold,
+    answers::{MemberTold, PartyMemberTold, PartyTold},
     spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::error::Result;
@@ -33,7 +32,7 @@ impl ToolSpec for GetPartyMembers {
     type Arguments = Arguments;
     type Answer = PartyTold;
 
-    async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, _: Arguments) -> Result<Self::Answer> {
         let rows = sqlx::query(
             "SELECT id, slug, name, player_name, race, profession, level, hp, max_hp, temp_hp, armor_class, conditions, location \
              FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY id LIMIT $3",
@@ -44,14 +43,36 @@ impl ToolSpec for GetPartyMembers {
         .fetch_all(&mut *cx.tx().await?.connection().await)
         .await?;
         let members = stored::each(&rows, |row| {
-            let text = |name: &str| row.read::<Option<String>>(name);
-            let number = |name: &str| row.read::<i32>(name);
-            Ok(json!({
-                "id": row.read::<Uuid>("id")?, "slug": text("slug")?, "name": text("name")?, "player": text("player_name")?,
-                "race": text("race")?, "profession": text("profession")?, "level": number("level")?, "hp": number("hp")?,
-                "max_hp": number("max_hp")?, "temp_hp": number("temp_hp")?, "armor_class": number("armor_class")?,
-                "conditions": row.read::<Value>("conditions")?, "location": text("location")?,
-            }))
+            let (
+                id,
+                slug,
+                name,
+                player,
+                race,
+                profession,
+                level,
+                hp,
+                max_hp,
+                temp_hp,
+                armor_class,
+                conditions,
+                location,
+            ) = row.read_all()?;
+            Ok(PartyMemberTold {
+                id: Uuid::to_string(&id),
+                slug,
+                name,
+                player,
+                race,
+                profession,
+                level,
+                hp,
+                max_hp,
+                temp_hp,
+                armor_class,
+                conditions,
+                location,
+            })
         });
         let told = match cx.session.filter(|_| members.is_empty()) {
             Some(session) => service::reported_world(cx.tx().await?, session.id, false)
@@ -60,9 +81,10 @@ impl ToolSpec for GetPartyMembers {
                 .map(|w| w.party_compendium),
             None => None,
         };
-        Ok(match told {
-            Some(party) => json!({ "count": party.len(), "members": party }),
-            None => json!({ "count": members.len(), "members": members }),
-        })
+        let members: Vec<MemberTold> = match told {
+            Some(party) => party.into_iter().map(MemberTold::Reported).collect(),
+            None => members.into_iter().map(MemberTold::Ours).collect(),
+        };
+        Ok(PartyTold { count: members.len(), members })
     }
 }

@@ -4,7 +4,6 @@
 use entity::shapes::Feature;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::{
     answers::SkillGranted,
@@ -40,7 +39,7 @@ impl ToolSpec for GrantPassiveSkill {
     type Arguments = Arguments;
     type Answer = SkillGranted;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let name = line(&arguments.name, "/name")?;
         let description =
             arguments.description.as_deref().map(|words| line_of(words, "/description", 500)).transpose()?;
@@ -60,8 +59,7 @@ impl ToolSpec for GrantPassiveSkill {
             description: description.map(ToOwned::to_owned),
             source: Some(domain.owner.name),
         };
-        let feature = json!(skill);
-        grant_skill(tx, player, skill).await?;
-        Ok(json!({ "player_id": id, "feature": feature }))
+        grant_skill(tx, player, skill.clone()).await?;
+        Ok(SkillGranted { player_id: id.0, feature: skill })
     }
 }

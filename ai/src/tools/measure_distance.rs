@@ -3,10 +3,10 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Number, Value, json};
+use serde_json::Number;
 
 use super::{
-    answers::DistanceTold,
+    answers::{DistanceTold, TokenBetween},
     spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::error::{Error, Result};
@@ -52,7 +52,7 @@ impl ToolSpec for MeasureDistance {
     type Arguments = Arguments;
     type Answer = DistanceTold;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let scene = overview::scene(cx.tx().await?, cx.campaign, cx.session).await?.unwrap_or_default();
         let a = arguments;
         let from = point(&scene, "from", a.from_token.as_deref(), a.from_x, a.from_y)?;
@@ -61,11 +61,15 @@ impl ToolSpec for MeasureDistance {
         let square = Some(number(&scene.dimensions.grid)).filter(|grid| *grid > 1.0).unwrap_or(1.0);
         let squares = ((to.0 - from.0).abs().max((to.1 - from.1).abs()) / square).round();
         let between = scene.tokens.iter().filter(|t| is_between(from, to, (number(&t.x), number(&t.y)), square));
-        let between: Vec<_> = between.map(|t| json!({ "id": t.id, "name": t.name })).collect();
-        Ok(json!({
-            "distance": squares * FEET_PER_SQUARE, "units": "ft", "squares": squares, "path_blocked": null,
-            "walls_known": false, "intervening_tokens": between,
-        }))
+        let between = between.map(|t| TokenBetween { id: t.id.clone(), name: t.name.clone() });
+        Ok(DistanceTold {
+            distance: squares * FEET_PER_SQUARE,
+            units: "ft",
+            squares,
+            path_blocked: None,
+            walls_known: false,
+            intervening_tokens: between.collect(),
+        })
     }
 }
 

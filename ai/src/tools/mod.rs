@@ -59,7 +59,7 @@ use serde_json::{Value, json};
 
 use self::spec::{ActorKind, Asking, Schemas, ToolCx, ToolSpec};
 use crate::frontends::question::Question;
-use base::error::Result;
+use base::error::{Error, Result};
 use entity::kind::EntityKind;
 
 /// A tool of the registry.
@@ -84,7 +84,9 @@ const fn tool<T: ToolSpec>() -> Tool {
         arguments::schema::<T::Arguments>()
     }
     fn run<'a, T: ToolSpec>(cx: &'a ToolCx<'a>, given: Value) -> LocalBoxFuture<'a, Result<Value>> {
-        Box::pin(async move { T::run(cx, arguments::read(given)?).await })
+        Box::pin(
+            async move { serde_json::to_value(T::run(cx, arguments::read(given)?).await?).map_err(Error::internal) },
+        )
     }
     fn asks<T: ToolSpec>(asking: &Asking<'_>, given: &Value) -> Option<Question> {
         T::asks(asking, &arguments::read(given.clone()).ok()?)

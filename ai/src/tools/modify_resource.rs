@@ -3,7 +3,6 @@
 use entity::shapes::OwnerResource;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::{
     arguments::line,
@@ -44,7 +43,7 @@ impl ToolSpec for ModifyResource {
     type Arguments = Arguments;
     type Answer = OwnerResource;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let name = line(&arguments.name, "/name")?;
         let by = arguments.change;
         if !(-CHANGE_MAX..=CHANGE_MAX).contains(&by) {
@@ -59,7 +58,6 @@ impl ToolSpec for ModifyResource {
         if let Some(place) = location {
             domain.covers(tx, place).await?;
         }
-        let now = change_resource(tx, &domain.owner, (name, location), by).await?;
-        Ok(json!(now))
+        change_resource(tx, &domain.owner, (name, location), by).await
     }
 }

@@ -1,7 +1,5 @@
 //! `NPC_memorize`: an NPC remembers something about a player.
 
-use serde_json::{Value, json};
-
 use super::{
     answers::MemoryMade,
     arguments::Memorize,
@@ -20,8 +18,8 @@ impl ToolSpec for NpcMemorize {
     type Arguments = Memorize;
     type Answer = MemoryMade;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Self::Answer> {
         let new = arguments.checked(cx, "npc", "personal").await?;
-        Ok(json!({ "memory_id": remember(cx.tx().await?, cx.rows_max, &new).await? }))
+        Ok(MemoryMade { memory_id: remember(cx.tx().await?, cx.rows_max, &new).await? })
     }
 }

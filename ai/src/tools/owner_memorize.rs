@@ -1,7 +1,5 @@
 //! `OWNER_memorize`: an owner remembers something about a player, only for itself.
 
-use serde_json::{Value, json};
-
 use super::{
     answers::MemoryMade,
     arguments::Memorize,
@@ -21,8 +19,8 @@ impl ToolSpec for OwnerMemorize {
     type Arguments = Memorize;
     type Answer = MemoryMade;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Self::Answer> {
         let new = arguments.checked(cx, "owner", "private").await?;
-        Ok(json!({ "memory_id": remember(cx.tx().await?, cx.rows_max, &new).await? }))
+        Ok(MemoryMade { memory_id: remember(cx.tx().await?, cx.rows_max, &new).await? })
     }
 }

@@ -1,7 +1,5 @@
 //! `OWNER_memorize_dependables`: an owner tells all NPCs that depend on it something about a player.
 
-use serde_json::{Value, json};
-
 use super::{
     answers::BroadcastMade,
     arguments::Memorize,
@@ -22,12 +20,12 @@ impl ToolSpec for OwnerMemorizeDependables {
     type Arguments = Memorize;
     type Answer = BroadcastMade;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Memorize) -> Result<Self::Answer> {
         let new = arguments.checked(cx, "npc", "broadcast").await?;
         let hearers = dependents(cx.tx().await?, cx.entity).await?;
         cx.changes(hearers.saturating_sub(1)).await?;
         check_rows_more(cx.tx().await?, cx.rows_max, "memory", hearers).await?;
-        let (id, npcs) = broadcast(cx.tx().await?, cx.entity, &new).await?;
-        Ok(json!({ "broadcast_id": id, "count": npcs.len(), "npc_ids": npcs }))
+        let (broadcast_id, npc_ids) = broadcast(cx.tx().await?, cx.entity, &new).await?;
+        Ok(BroadcastMade { broadcast_id, count: npc_ids.len(), npc_ids })
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::{
-    answers::PostsSent,
+    answers::{PostSent, PostsSent},
     spec::{ActorKind, ToolCx, ToolSpec},
 };
 use base::{
@@ -107,7 +107,7 @@ impl ToolSpec for PostMessage {
     type Arguments = Arguments;
     type Answer = PostsSent;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let posts = arguments.posts()?;
         let names: BTreeSet<&str> =
             posts.iter().flat_map(|p| &p.whisper_to).map(String::as_str).filter(|n| *n != "gm").collect();
@@ -125,7 +125,7 @@ impl ToolSpec for PostMessage {
                 None => fault(&post),
             };
             match error {
-                Some(error) => results.push(json!({ "id": null, "success": false, "error": error })),
+                Some(error) => results.push(PostSent { id: None, success: false, error: Some(error) }),
                 None => {
                     let whisper: Vec<String> = post
                         .whisper_to
@@ -133,14 +133,14 @@ impl ToolSpec for PostMessage {
                         .map(|n| people.get(n).map_or_else(|| n.clone(), Uuid::to_string))
                         .collect();
                     let message = message_of(cx, post, whisper);
-                    results.push(json!({ "id": message.id, "success": true }));
+                    results.push(PostSent { id: Some(message.id), success: true, error: None });
                     messages.push(message);
                 }
             }
         }
         let sent = messages.len();
         cx.work.say(messages).await?;
-        Ok(json!({ "sent_count": sent, "results": results }))
+        Ok(PostsSent { sent_count: sent, results })
     }
 }
 

@@ -3,7 +3,6 @@
 use entity::memory::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -72,7 +71,7 @@ impl ToolSpec for Recall {
     type Arguments = Arguments;
     type Answer = Recalled;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let query = text(&arguments.query, "/query", QUERY_CHARS_MAX)?;
         let limit = limit(arguments.limit, MEMORIES, MEMORIES_MAX)?;
         let player = match cx.bound() {
@@ -91,6 +90,6 @@ impl ToolSpec for Recall {
         };
         let found = best(held.corpus.clone(), query, usize::try_from(limit).unwrap_or_default(), |_| true).await?;
         let memories: Vec<RecalledMemory> = found.into_iter().map(|Found { memory, .. }| memory.into()).collect();
-        serde_json::to_value(Recalled { count: memories.len(), memories }).map_err(Error::internal)
+        Ok(Recalled { count: memories.len(), memories })
     }
 }

@@ -65,7 +65,7 @@ impl ToolSpec for RollDice {
         (!rolls.is_empty()).then(|| Question { asked: Asked::ExecuteRoll, data: json!({ "rolls": rolls }) })
     }
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let rolls = arguments.rolls;
         rolls::check(&rolls)?;
         match cx.heard {
@@ -163,11 +163,11 @@ fn reported(told: &Value, rolls: &[RollInput]) -> Result<RollReport> {
     Ok(RollReport { count: results.len(), source: "frontend", results, seed_id: None, counter: None })
 }
 
-async fn finish(cx: &ToolCx<'_>, report: RollReport) -> Result<Value> {
+async fn finish(cx: &ToolCx<'_>, report: RollReport) -> Result<RollReport> {
     if let Some(session) = cx.session.filter(|_| !cx.preview) {
         say(cx, session, &report).await?;
     }
-    serde_json::to_value(report).map_err(Error::internal)
+    Ok(report)
 }
 
 /// Rolls of a session appear at its table as one message, for everyone or only for the game master whom the AI assists.

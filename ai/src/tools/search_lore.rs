@@ -3,11 +3,10 @@
 use entity::session::Role;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 
 use super::{
-    answers::LoreFound,
+    answers::{LoreFound, LoreFoundEntry},
     arguments::{limit, text},
     spec::{ActorKind, ToolCx, ToolSpec},
 };
@@ -48,7 +47,7 @@ impl ToolSpec for SearchLore {
     type Arguments = Arguments;
     type Answer = LoreFound;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let query = text(&arguments.query, "/query", QUERY_CHARS_MAX)?;
         let limit = limit(arguments.limit, ENTRIES, ENTRIES_MAX)?;
         let mut rows = search(cx, query, limit).await?;
@@ -58,7 +57,7 @@ impl ToolSpec for SearchLore {
             rows = search(cx, &any.join(" or "), limit).await?;
         }
         let entries = stored::each(&rows, entry_view);
-        Ok(json!({ "count": entries.len(), "entries": entries }))
+        Ok(LoreFound { count: entries.len(), entries })
     }
 }
 
@@ -81,10 +80,7 @@ async fn search(cx: &ToolCx<'_>, query: &str, limit: i64) -> Result<Vec<PgRow>> 
     .await?)
 }
 
-fn entry_view(row: &PgRow) -> Result<Value> {
-    Ok(json!({
-        "slug": row.read::<&str>("slug")?, "title": row.read::<&str>("title")?, "scope": row.read::<&str>("scope")?,
-        "associated_id": row.read::<Option<&str>>("associated_id")?, "content": row.read::<&str>("content")?,
-        "cut": row.read::<bool>("is_cut")?, "secret": row.read::<bool>("secret")?,
-    }))
+fn entry_view(row: &PgRow) -> Result<LoreFoundEntry> {
+    let (slug, title, scope, associated_id, content, cut, secret) = row.read_all()?;
+    Ok(LoreFoundEntry { slug, title, scope, associated_id, content, cut, secret })
 }

@@ -3,7 +3,6 @@
 use entity::message::Author;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::{
     answers::MessageSent,
@@ -39,7 +38,7 @@ impl ToolSpec for SendMessage {
     type Arguments = Arguments;
     type Answer = MessageSent;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let message = text(&arguments.message, "/message", 2000)?;
         let tx = cx.tx().await?;
         let domain = Domain::of(tx, cx.campaign, cx.entity).await?;
@@ -57,6 +56,6 @@ impl ToolSpec for SendMessage {
         };
         let id = said.id;
         cx.work.say(vec![said]).await?;
-        Ok(json!({ "message_id": id }))
+        Ok(MessageSent { message_id: id })
     }
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    answers::EntitiesSpawned,
+    answers::{EntitiesSpawned, Spawned},
     arguments::{line, text},
     spec::{ActorKind, ToolCx, ToolSpec},
 };
@@ -60,7 +60,7 @@ impl ToolSpec for SpawnEntity {
     type Arguments = Arguments;
     type Answer = EntitiesSpawned;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let Kind::Npc = arguments.kind;
         let name = line(&arguments.name, "/name")?;
         let description =
@@ -85,8 +85,8 @@ impl ToolSpec for SpawnEntity {
         answers_to(&mut row, &domain.owner);
         row.insert("location".to_owned(), location.into());
         let made = spawn(tx, cx.campaign, row, &name, how_many).await?;
-        let npcs: Vec<Value> = made.iter().map(|(id, slug)| json!({ "id": id, "slug": slug })).collect();
-        Ok(json!({ "name": name, "location": location, "npcs": npcs }))
+        let npcs = made.into_iter().map(|(id, slug)| Spawned { id, slug }).collect();
+        Ok(EntitiesSpawned { name, location: location.to_owned(), npcs })
     }
 }
 

@@ -1,11 +1,12 @@
 //! What a tool's file says about the tool, and what it gets.
 
+use std::{borrow::Cow, marker::PhantomData};
+
 use entity::{kind::EntityKind, session::Role};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde::{Deserialize, Serialize, Serializer, de::DeserializeOwned};
 use utoipa::{
-    ToSchema,
+    PartialSchema, ToSchema,
     openapi::{RefOr, Schema},
 };
 use uuid::Uuid;
@@ -20,7 +21,7 @@ use crate::{
     corpora::Corpora,
     frontends::question::{Heard, Question},
 };
-use base::error::{Error, Result};
+use base::error::Result;
 use db::tenancy::TenantTx;
 use world::{
     dice::service::Wish,
@@ -154,8 +155,7 @@ pub trait ToolSpec {
     /// Whether a call can only show what it would do. Tools that merely change something have nothing to show.
     const PREVIEWS: bool = Self::INFORMS;
     type Arguments: DeserializeOwned + JsonSchema;
-    /// The result's type, for the OpenAPI document.
-    type Answer: ToSchema;
+    type Answer: Serialize + ToSchema;
 
     /// What to ask the session's frontend before the tool runs. The answer comes as [`ToolCx::heard`]. No transaction may be open
     /// while the frontend answers, so the calls before this one are committed first.
@@ -164,15 +164,38 @@ pub trait ToolSpec {
     }
 
     /// Runs the tool.
-    fn run(cx: &ToolCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<Value>>;
+    fn run(cx: &ToolCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<Self::Answer>>;
 }
 
-/// A tool's answer as JSON.
-///
-/// # Errors
-/// `internal` if it cannot be written as JSON.
-pub(crate) fn as_json(of: &impl Serialize) -> Result<Value> {
-    serde_json::to_value(of).map_err(Error::internal)
+/// An answer that is made elsewhere, and the type that describes it: a list of all members that it may have.
+pub struct Described<T, D>(T, PhantomData<D>);
+
+impl<T, D> From<T> for Described<T, D> {
+    fn from(answer: T) -> Self {
+        Self(answer, PhantomData)
+    }
+}
+
+impl<T: Serialize, D> Serialize for Described<T, D> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<T, D: PartialSchema> PartialSchema for Described<T, D> {
+    fn schema() -> RefOr<Schema> {
+        D::schema()
+    }
+}
+
+impl<T, D: ToSchema> ToSchema for Described<T, D> {
+    fn name() -> Cow<'static, str> {
+        D::name()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        D::schemas(schemas);
+    }
 }
 
 /// Schemas by name: a type's own, and those to which it refers.

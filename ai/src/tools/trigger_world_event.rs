@@ -3,7 +3,6 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::{
     answers::EventTriggered,
@@ -41,7 +40,7 @@ impl ToolSpec for TriggerWorldEvent {
     type Arguments = Arguments;
     type Answer = EventTriggered;
 
-    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: Arguments) -> Result<Self::Answer> {
         let title = line(&arguments.title, "/title")?;
         let description = text(&arguments.description, "/description", 1000)?;
         let location = arguments.location.as_deref().map(|place| line(place, "/location")).transpose()?;
@@ -55,6 +54,6 @@ impl ToolSpec for TriggerWorldEvent {
         said.turn_id = cx.turn;
         let id = said.id;
         cx.work.say(vec![said]).await?;
-        Ok(json!({ "message_id": id }))
+        Ok(EventTriggered { message_id: id })
     }
 }

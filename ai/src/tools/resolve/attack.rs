@@ -4,7 +4,6 @@ use rules::{
     encounter::{Action, ActionKind},
     resolve::{AttackArgs, resolve_attack},
 };
-use serde_json::Value;
 
 use super::common::{Harm, resolver_arguments};
 use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
@@ -54,7 +53,7 @@ impl ToolSpec for ResolveAttack {
     type Arguments = AttackArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: AttackArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: AttackArguments) -> Result<Self::Answer> {
         let mut call = arguments.call(cx, Self::NAME).await?;
         call.actor()?;
         let target = match call.target(&arguments.target.0).await? {

@@ -4,7 +4,6 @@ use rules::encounter::ActionKind;
 use rules::resolve::{
     AbilityCheckArgs, CheckKind, SkillCheckArgs, passive, resolve_ability_check, resolve_skill_check, roll_initiative,
 };
-use serde_json::Value;
 
 use super::common::{Harm, resolver_arguments};
 use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
@@ -67,7 +66,7 @@ impl ToolSpec for ResolveSkillCheck {
     type Arguments = SkillCheckArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: SkillCheckArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: SkillCheckArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let args = SkillCheckArgs {
             skill: arguments.skill.0.name.to_owned(),
@@ -91,7 +90,7 @@ impl ToolSpec for ResolveAbilityCheck {
     type Arguments = AbilityCheckArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: AbilityCheckArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: AbilityCheckArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let args = AbilityCheckArgs { ability: arguments.ability.0.name().to_owned(), dc: arguments.dc.0 };
         call.alone(Harm::Always, |actor, dice| resolve_ability_check(actor, &args, &call.circumstances, dice)).await
@@ -110,7 +109,7 @@ impl ToolSpec for ResolvePassive {
     type Arguments = PassiveArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: PassiveArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: PassiveArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let kind = CheckKind { skill: Some(arguments.skill.0.name.to_owned()), ability: name(arguments.ability) };
         call.alone(Harm::Always, |actor, _| passive(actor, &kind, &call.circumstances)).await
@@ -129,7 +128,7 @@ impl ToolSpec for RollInitiative {
     type Arguments = InitiativeArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: InitiativeArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: InitiativeArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         if let Some(done) = call.own_action(ActionKind::RollInitiative).await? {
             return Ok(done);

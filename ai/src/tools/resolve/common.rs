@@ -8,11 +8,11 @@ use rules::{
     resolve::{Circumstances, Outcome, RuleError, impossible},
     sheet::Creature,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::tools::{
     earlier::TableFirst,
-    spec::{ActorKind, ToolCx, as_json},
+    spec::{ActorKind, ToolCx},
 };
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
@@ -266,18 +266,16 @@ impl Call<'_> {
     }
 
     /// Answers that the action is impossible.
-    pub(super) fn impossible(&self, reason: &str) -> Result<Value> {
+    pub(super) fn impossible(&self, reason: &str) -> Result<ResolvedOutcome> {
         self.answer_with(impossible(reason))
     }
 
     /// Answers with an outcome that changes nothing.
-    pub(super) fn answer_with(&self, outcome: Outcome) -> Result<Value> {
+    pub(super) fn answer_with(&self, outcome: Outcome) -> Result<ResolvedOutcome> {
         let how = self.how(Harm::Always, false);
         match &self.fight {
-            Some(fight) => {
-                as_json(&self.seen(fight, &how, outcome, &Rolled::nothing(self.cx.dice.unwrap_or_default())))
-            }
-            None => as_json(&service::plain(&how, outcome)),
+            Some(fight) => Ok(self.seen(fight, &how, outcome, &Rolled::nothing(self.cx.dice.unwrap_or_default()))),
+            None => Ok(service::plain(&how, outcome)),
         }
     }
 
@@ -296,7 +294,7 @@ impl Call<'_> {
         &self,
         harm: Harm,
         run: impl Fn(&Creature, &mut dyn Dice) -> Result<Outcome, RuleError>,
-    ) -> Result<Value> {
+    ) -> Result<ResolvedOutcome> {
         self.on(self.actor()?, harm, run).await
     }
 
@@ -306,7 +304,7 @@ impl Call<'_> {
         who: Who,
         harm: Harm,
         run: impl Fn(&Creature, &mut dyn Dice) -> Result<Outcome, RuleError>,
-    ) -> Result<Value> {
+    ) -> Result<ResolvedOutcome> {
         self.among(&[who], harm, |cast, dice| Ok(run(cast.creature(who)?, dice))).await
     }
 
@@ -316,7 +314,7 @@ impl Call<'_> {
         name: &str,
         harm: Harm,
         run: impl Fn(&Creature, &mut dyn Dice) -> Result<Outcome, RuleError>,
-    ) -> Result<Value> {
+    ) -> Result<ResolvedOutcome> {
         match self.whom(name).await? {
             Named::One(who) => self.on(who, harm, run).await,
             Named::Unclear(why) => self.impossible(&why),
@@ -329,14 +327,14 @@ impl Call<'_> {
         who: &[Who],
         harm: Harm,
         run: impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
-    ) -> Result<Value> {
+    ) -> Result<ResolvedOutcome> {
         if let Some(fight) = &self.fight {
             return self.in_fight(fight, &Cast::of_fight(&fight.now, who), run).await;
         }
         let cast = Cast::read(self.tx, self.cx.campaign, who, !self.preview).await?;
         let how = self.how(harm, harm == Harm::WhenAsked);
         let Some(earlier) = self.cx.earlier else {
-            return as_json(&service::resolve(&how, cast, run).await?);
+            return service::resolve(&how, cast, run).await;
         };
         let taken = Cell::new(None);
         let again = |cast: &Cast, dice: &mut dyn Dice| {
@@ -349,7 +347,7 @@ impl Call<'_> {
         if let Some(table) = taken.take() {
             earlier.take(table);
         }
-        as_json(&told)
+        Ok(told)
     }
 
     /// Runs a resolver for participants of a fight, and makes its changes as an action of the encounter would.
@@ -358,7 +356,7 @@ impl Call<'_> {
         fight: &Stored,
         cast: &Cast,
         run: impl Fn(&Cast, &mut dyn Dice) -> Result<Result<Outcome, RuleError>>,
-    ) -> Result<Value> {
+    ) -> Result<ResolvedOutcome> {
         let by = match self.actor() {
             Ok(Who::Participant(at)) => fight.now.participants().get(at).map(|p| p.id.clone()),
             _ => None,
@@ -382,11 +380,11 @@ impl Call<'_> {
             store::append(self.tx, &mut fight.clone(), decision.events, &entry).await?;
         }
         let followed_by = self.eyes().outcomes(&fight.now, decision.outcomes);
-        as_json(&ResolvedOutcome { followed_by, ..self.seen(fight, &how, outcome, &rolled) })
+        Ok(ResolvedOutcome { followed_by, ..self.seen(fight, &how, outcome, &rolled) })
     }
 
     /// Runs an action of the encounter instead, so that its turns, positions and action economy count. Answers like a resolver.
-    pub(super) async fn as_action(&self, fight: &Stored, action: &Action) -> Result<Value> {
+    pub(super) async fn as_action(&self, fight: &Stored, action: &Action) -> Result<ResolvedOutcome> {
         self.has_room().await?;
         let own = self.own_in(fight);
         let how = encounters::service::How {
@@ -402,7 +400,7 @@ impl Call<'_> {
         let mut outcomes = outcomes.into_iter();
         let mut outcome = outcomes.next();
         let effects = outcome.as_mut().map(OutcomeShown::take_effects).unwrap_or_default().into_iter();
-        as_json(&ResolvedOutcome {
+        Ok(ResolvedOutcome {
             outcome,
             effects: effects.map(|change| AppliedChange { change, applied: !self.preview }).collect(),
             // Further outcomes, such as a saving throw to keep concentration.
@@ -417,7 +415,7 @@ impl Call<'_> {
     }
 
     /// Like [`Call::as_action`], for an action of the actor alone. None outside of an encounter.
-    pub(super) async fn own_action(&self, kind: ActionKind) -> Result<Option<Value>> {
+    pub(super) async fn own_action(&self, kind: ActionKind) -> Result<Option<ResolvedOutcome>> {
         let (Some(fight), Ok(Who::Participant(at))) = (&self.fight, self.actor()) else { return Ok(None) };
         let mut action = Action::new(kind);
         action.participant_id = fight.now.participants().get(at).map(|p| p.id.clone());

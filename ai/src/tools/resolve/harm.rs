@@ -7,7 +7,6 @@ use rules::resolve::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::common::{Harm, resolver_arguments};
 use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
@@ -64,7 +63,7 @@ impl ToolSpec for ApplyDamage {
     type Arguments = DamageArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: DamageArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: DamageArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let parts = arguments.parts.0.iter().map(|part| DamagePart {
             amount: part.amount.0,
@@ -110,7 +109,7 @@ impl ToolSpec for ApplyHealing {
     type Arguments = HealingArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: HealingArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: HealingArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let args = HealingArgs { amount: arguments.amount.map(|a| a.0), formula: arguments.formula.map(|f| f.0) };
         call.on_called(&arguments.target.0, Harm::Always, |target, dice| apply_healing(target, &args, dice)).await
@@ -137,7 +136,7 @@ impl ToolSpec for ResolveConcentration {
     type Arguments = ConcentrationArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: ConcentrationArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: ConcentrationArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let damage = arguments.damage.0;
         call.alone(Harm::Always, |actor, dice| resolve_concentration(actor, damage, &call.circumstances, dice)).await
@@ -161,7 +160,7 @@ impl ToolSpec for ResolveDeathSave {
     type Arguments = DeathSaveArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: DeathSaveArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: DeathSaveArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         if let Some(done) = call.own_action(ActionKind::DeathSave).await? {
             return Ok(done);
@@ -190,7 +189,7 @@ impl ToolSpec for ResolveFall {
     type Arguments = FallArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: FallArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: FallArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let distance = arguments.distance_ft.0;
         call.alone(Harm::Always, |actor, dice| resolve_fall(actor, distance, &call.circumstances, dice)).await

@@ -1,7 +1,6 @@
 //! `mark_impossible` and `mark_no_check`: actions that the rules do not have to decide.
 
 use rules::resolve::{impossible, no_check};
-use serde_json::Value;
 
 use super::common::resolver_arguments;
 use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
@@ -29,7 +28,7 @@ impl ToolSpec for MarkImpossible {
     type Arguments = MarkArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Self::Answer> {
         arguments.call(cx, Self::NAME).await?.answer_with(impossible(&arguments.reason.0))
     }
 }
@@ -46,7 +45,7 @@ impl ToolSpec for MarkNoCheck {
     type Arguments = MarkArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: MarkArguments) -> Result<Self::Answer> {
         arguments.call(cx, Self::NAME).await?.answer_with(no_check(&arguments.reason.0))
     }
 }

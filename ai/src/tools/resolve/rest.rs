@@ -1,7 +1,6 @@
 //! `take_rest`: a short or long rest of the actor; `POST …/characters/{x}/rest` does the same.
 
 use rules::resolve::{RestArgs, RestType, take_rest};
-use serde_json::Value;
 
 use super::common::{Harm, resolver_arguments};
 use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
@@ -40,7 +39,7 @@ impl ToolSpec for TakeRest {
     type Arguments = RestArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: RestArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: RestArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let args = RestArgs {
             rest: arguments.rest,

@@ -6,7 +6,6 @@ use rules::{
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::common::{Harm, resolver_arguments};
 use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
@@ -61,7 +60,7 @@ impl ToolSpec for ResolveSavingThrow {
     type Arguments = SavingThrowArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: SavingThrowArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: SavingThrowArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let damage = arguments.damage.map(|d| SaveDamage {
             dice: d.dice.0,

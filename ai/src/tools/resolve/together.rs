@@ -3,7 +3,6 @@
 use rules::resolve::{CheckKind, ContestArgs, ContestPurpose, GroupCheckArgs, resolve_contest, resolve_group_check};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::common::{Harm, resolver_arguments};
 use crate::tools::spec::{ANYONE, ActorKind, ToolCx, ToolSpec};
@@ -60,7 +59,7 @@ impl ToolSpec for ResolveContest {
     type Arguments = ContestArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: ContestArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: ContestArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let actor = call.actor()?;
         let rolled = |input: Option<KindInput>, pointer| match input {
@@ -112,7 +111,7 @@ impl ToolSpec for ResolveGroupCheck {
     type Arguments = GroupCheckArguments;
     type Answer = ResolvedOutcome;
 
-    async fn run(cx: &ToolCx<'_>, arguments: GroupCheckArguments) -> Result<Value> {
+    async fn run(cx: &ToolCx<'_>, arguments: GroupCheckArguments) -> Result<Self::Answer> {
         let call = arguments.call(cx, Self::NAME).await?;
         let args = GroupCheckArgs { kind: kind(arguments.skill, arguments.ability, "/skill")?, dc: arguments.dc.0 };
         let mut who = Vec::with_capacity(arguments.participants.0.len());

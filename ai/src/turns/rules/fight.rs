@@ -12,10 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::tools::{
-    self, Tool, arguments, encounters,
-    spec::{ToolCx, as_json},
-};
+use crate::tools::{self, Tool, arguments, encounters, spec::ToolCx};
 use base::error::{Error, Result};
 use world::{
     dice::service::DiceOrigin,
@@ -229,7 +226,7 @@ pub(crate) async fn run(stand: &Stand, cx: &ToolCx<'_>, tool: &Tool, arguments: 
         let without_dice = ToolCx { dice: None, ..*cx };
         let paid = Box::pin(encounters::act(&without_dice, arguments::read(price)?)).await?;
         if let Some(why) = paid.outcomes.first().filter(|outcome| outcome.why_impossible().is_some()) {
-            return as_json(why);
+            return serde_json::to_value(why).map_err(Error::internal);
         }
     }
     if tool.name != TOOL {
@@ -239,14 +236,15 @@ pub(crate) async fn run(stand: &Stand, cx: &ToolCx<'_>, tool: &Tool, arguments: 
         Box::pin(encounters::act(cx, arguments::read(arguments)?)).await?;
     let outcome = outcomes.into_iter().next().unwrap_or_else(|| OutcomeShown::nothing(true));
     // The outcome keeps its effects as an action's answer has them.
-    as_json(&ResolvedOutcome {
+    let outcome = ResolvedOutcome {
         preview,
         encounter_id: Some(stand.fight.id),
         round: Some(standing.round),
         told,
         dice: DiceOrigin { dice_unused: Vec::new(), ..dice },
         ..ResolvedOutcome::from(outcome)
-    })
+    };
+    serde_json::to_value(outcome).map_err(Error::internal)
 }
 
 /// The action that a check costs: using a skill takes an action, and for some skills one with a name of its own.
