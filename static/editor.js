@@ -1,4 +1,4 @@
-// The little that the editor's pages do by themselves. Everything works without it.
+// What the editor's pages do with a script. Everything works without it.
 "use strict";
 
 const alerts = document.getElementById("alert");
@@ -9,28 +9,28 @@ const tell = (text) => {
   alerts?.replaceChildren(alert);
 };
 
-// What went wrong goes when something else is asked for and comes.
+// After a request that succeeded, the messages about earlier failures are removed.
 document.body.addEventListener("htmx:afterRequest", (event) => {
   if (event.detail.successful) alerts?.replaceChildren();
 });
 document.body.addEventListener("htmx:sendError", () => {
-  // A form that saves itself says so in its bar.
+  // A form that saves itself shows failures in its own bar.
   if (!document.querySelector("form[hx-post] #saved")) tell("The server cannot be reached. Try again in a moment.");
 });
 
-// A button whose form is on its way to another page says so.
+// While a form is being sent, its button shows that it is busy.
 document.addEventListener("submit", (event) => {
-  // A download leaves the page where it is.
+  // After a download the page stays, and nothing would end the busy state.
   if (!event.defaultPrevented && !event.target.hasAttribute("data-download")) event.submitter?.setAttribute("aria-busy", "true");
 });
 addEventListener("pageshow", () => {
   for (const busy of document.querySelectorAll("button[aria-busy]")) busy.removeAttribute("aria-busy");
 });
 
-// A form that could not be kept says first what is wrong with it.
+// If a form was rejected, the list of its problems gets the focus.
 document.getElementById("problems")?.focus();
 
-// A list of things gets another empty row when something is written into the last one.
+// Somebody who writes into the last row of a list gets another empty row.
 const ROWS_MAX = 40;
 document.addEventListener("input", ({ target }) => {
   const things = target.closest?.(".things[data-grows]");
@@ -48,7 +48,7 @@ document.addEventListener("input", ({ target }) => {
   things.querySelector("input[name$='-rows']").value = number + 1;
 });
 
-// Who signed in again in another tab goes on with the forms of that visit. Returns whether there is one.
+// After a sign-in in another tab, the forms of this page get the token of that session. Returns whether there is a session.
 const renewForms = async () => {
   const answer = await fetch(location.href, { redirect: "manual" }).catch(() => undefined);
   if (!answer?.ok) return false;
@@ -60,8 +60,8 @@ const renewForms = async () => {
   return true;
 };
 
-// A form that saves itself, by a pause or by its button, one request after the other. Its bar tells what came of the last one, so
-// that nobody reads "Saved" of what is not.
+// A form that saves itself after a pause or by its button, with one request at a time. Its bar shows the result of the last request, so
+// that it never says "Saved" of text that is not saved.
 const AGAIN_MS = 5000;
 const savesItself = (form, written, isStored) => {
   const bar = form.querySelector("#saved");
@@ -79,9 +79,9 @@ const savesItself = (form, written, isStored) => {
     isRenewed = true;
     if (await renewForms()) again();
   };
-  // What is wrong is told by the server, whose answer stands in the bar.
+  // The server checks the form. Its answer is shown in the bar.
   form.noValidate = true;
-  // A button that has the focus was not pressed: the form goes where it goes by itself.
+  // htmx would take the address of a button that has the focus, although nobody pressed it.
   form.addEventListener("htmx:configRequest", (event) => {
     if (event.target === form) event.detail.path = path;
   });
@@ -90,7 +90,7 @@ const savesItself = (form, written, isStored) => {
     sent = written();
     isOnItsWay = true;
   });
-  // Whoever goes on with the form elsewhere takes along the version that is just being saved, or would be late by themselves.
+  // A button that sends the form elsewhere waits for the save in progress, because the version rises with it.
   form.addEventListener("submit", (event) => {
     if (!isOnItsWay || !event.submitter?.hasAttribute("formaction")) return;
     event.preventDefault();
@@ -108,7 +108,7 @@ const savesItself = (form, written, isStored) => {
     if (leaving) {
       const by = leaving;
       leaving = undefined;
-      // What is due after this one goes on its way first.
+      // htmx sends a request that was queued behind this one first.
       setTimeout(() => form.requestSubmit(by));
     }
     status = detail.xhr.status;
@@ -137,7 +137,7 @@ const savesItself = (form, written, isStored) => {
   });
 };
 
-// What was written is not lost by a slip.
+// Somebody who leaves the page with unsaved text is asked first.
 for (const form of document.querySelectorAll("form.world")) {
   const notWritten = ["version", "form_token"];
   const written = () => JSON.stringify([...new FormData(form)].filter(([name]) => !notWritten.includes(name)));
@@ -262,7 +262,7 @@ addEventListener("keydown", (event) => {
   done();
 });
 
-// One box ticks all of a name.
+// A box with data-ticks selects or clears all boxes of that name.
 document.addEventListener("change", (event) => {
   const name = event.target.dataset?.ticks;
   if (!name) return;

@@ -1,8 +1,8 @@
-// Lists and fields that offer something: ticks that outlive a page, names that are offered, single keys switched on and off.
+// Lists and fields: selections that last over several pages, names to choose from, the switch for keyboard shortcuts.
 // Everything works without it.
 "use strict";
 
-// Ticks are kept while one goes from page to page of a list, and forgotten with the tab or once they were used.
+// The selected rows of a list are kept from page to page, until they are used or the tab is closed.
 const TICKS_MAX = 5000;
 const ticksOf = () => `tavernkeep-ticks ${location.pathname}`;
 const ticked = () => new Set(JSON.parse(sessionStorage.getItem(ticksOf()) ?? "[]"));
@@ -52,7 +52,7 @@ document.addEventListener("submit", (event) => {
 document.body.addEventListener("htmx:afterSwap", showTicks);
 addEventListener("pageshow", showTicks);
 
-// A name that is none of those offered may be a slip, or the first of its kind.
+// A name that is not in the list of suggestions may be a typing error, so the page says that it is new.
 const about = document.getElementById("associated_id");
 about?.addEventListener("change", () => {
   about.parentElement.querySelector("[data-unknown]")?.remove();
@@ -67,7 +67,7 @@ about?.addEventListener("change", () => {
   about.after(hint);
 });
 
-// Who knows a secret is chosen from those who are there.
+// A field to choose who knows a secret, from those who exist.
 const knownBy = document.getElementById("known_by");
 if (knownBy && !knownBy.readOnly && document.getElementById("actors")) {
   const row = document.createElement("p");
@@ -101,7 +101,7 @@ if (knownBy && !knownBy.readOnly && document.getElementById("actors")) {
   knownBy.after(row);
 }
 
-// Keys without Ctrl can be switched off, for this browser: whoever speaks to it, or rests a hand on it, presses them unasked.
+// Shortcuts without Ctrl can be switched off in this browser: speech input and resting hands press keys by accident.
 const keysSwitch = document.getElementById("single-keys");
 if (keysSwitch) {
   keysSwitch.closest("[hidden]").hidden = false;

@@ -1,8 +1,8 @@
-// The little that the table's page does by itself.
+// What the table's page does with a script.
 "use strict";
 
-// A link is /play/{campaign}#token: what comes after the # is sent once, as a form. Somebody who opens one at a table, perhaps
-// another's, changes nothing but the hash.
+// A link is /play/{campaign}#token. The token is sent once, as a form. Opening another link on the same page changes only the hash, so
+// that is watched too.
 const enter = () => {
   if (location.hash.length < 2) return;
   const form = document.createElement("form");
@@ -26,11 +26,11 @@ if (log) {
   const words = document.getElementById("text");
   const follow = () => { log.scrollTop = log.scrollHeight; };
   follow();
-  // What comes while somebody reads further up does not move it away.
+  // New messages scroll the log only if its end is visible.
   let atEnd = true;
   log.addEventListener("scroll", () => { atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80; });
 
-  // A reply arrives twice: as it is made, and as what was said. The second takes the first's place, whichever came first.
+  // A reply arrives twice: while the model writes it, and as a message. The message replaces the other, whichever came first.
   const tidy = () => {
     for (const coming of document.querySelectorAll("[data-pending]")) {
       if (said.querySelector(`[data-turn="${coming.dataset.pending}"]`)) coming.remove();
@@ -40,19 +40,19 @@ if (log) {
   new MutationObserver(tidy).observe(log, { childList: true, subtree: true, characterData: true });
   new ResizeObserver(() => { if (atEnd) follow(); }).observe(log);
 
-  // After a lost connection some messages may come again. A corrected one begins differently, so it is swapped in.
+  // After a lost connection some messages may come again, and are skipped. A corrected one begins with another tag, so it is shown.
   document.body.addEventListener("htmx:sseBeforeMessage", (event) => {
     const known = /^<article id="(m-[^"]+)"/.exec(event.detail.data);
     if (known && document.getElementById(known[1])) event.preventDefault();
   });
 
-  // A connection that is opened anew begins with the reply's first word.
+  // A new connection sends the reply from its first word, so what is there is removed.
   document.body.addEventListener("htmx:sseError", (event) => {
     const lost = event.detail.source.readyState === EventSource.CLOSED;
     if (lost && event.target.matches(".coming")) event.target.replaceChildren();
   });
 
-  // A reply that is over says nothing more; if none came, the words are there to be sent again.
+  // When a reply has ended, it stops looking unfinished. If it failed, the player's words are put back into the field.
   document.body.addEventListener("htmx:sseClose", (event) => {
     const coming = event.target.closest("[data-pending]");
     if (!coming) return;
@@ -63,19 +63,19 @@ if (log) {
   document.body.addEventListener("htmx:afterRequest", (event) => {
     if (!event.detail.successful) return;
     document.getElementById("alert").replaceChildren();
-    // What was rolled or done is told in the talk. In a fight one stays with the fight.
+    // The result of a roll is among the messages, so their view is shown. Actions of a fight leave the fight's view open.
     if (event.target.matches(".rolls")) document.getElementById("view-talk").checked = true;
     if (event.target.contains(words)) {
       words.value = "";
       words.focus();
-      // What failed has been said again.
+      // The words of failed replies were just sent again.
       for (const failed of document.querySelectorAll("[data-pending] .alert")) failed.closest("[data-pending]").remove();
     }
     atEnd = true;
     follow();
   });
 
-  // Without a connection nothing can be sent.
+  // The message when the server cannot be reached.
   document.body.addEventListener("htmx:sendError", () => {
     const alert = document.createElement("p");
     alert.className = "alert";
@@ -83,12 +83,12 @@ if (log) {
     document.getElementById("alert").replaceChildren(alert);
   });
 
-  // Whom one writes to stays chosen while others come and go; when a fight begins, it is the game.
+  // The recipient stays selected while others come and go. When a fight begins, the game becomes the recipient.
   const to = document.getElementById("to");
   const fights = () => to.querySelector('option[value="*"][selected]') !== null;
   let chosen = to.value;
   let fought = fights();
-  // Who has a greeting for this player can be met.
+  // The button to meet somebody is shown for those with a greeting for this player.
   const meet = document.getElementById("meet");
   const greets = () => {
     meet.hidden = !to.selectedOptions[0]?.dataset.greets;
@@ -104,13 +104,13 @@ if (log) {
   };
   to.addEventListener("change", () => choose(to.value));
 
-  // Who is here: a click chooses whom one writes to, or begins a whisper. Without a script the links do the same.
+  // A click on somebody who is here selects the recipient or begins a whisper. Without a script the links do the same.
   document.getElementById("here").addEventListener("click", (event) => {
     const person = event.target.closest("a");
     if (!person || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     document.getElementById("view-talk").checked = true;
-    // The words stay. A whisper that was begun to somebody else does not.
+    // The text in the field stays, without the beginning of a whisper to somebody else.
     const said = words.value.replace(/^\/w(hisper)?\s+("[^"]*"|\S+)\s*/i, "");
     if (person.dataset.to) choose(person.dataset.to);
     words.value = person.dataset.whisper ? `/w ${person.dataset.whisper} ${said}` : said;

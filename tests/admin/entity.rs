@@ -43,8 +43,8 @@ async fn a_page_says_who_somebody_is_and_what_goes_on_around_them() {
     );
     assert!(section(&page, "About").contains("Laughs a lot. Personality Never waters the ale."), "{all}");
     assert!(section(&page, "Last words").contains("Good evening."), "{all}");
-    assert!(section(&page, "What it remembers").contains("Paid twice."), "{all}");
-    let knows = section(&page, "What it knows");
+    assert!(section(&page, "Remembers").contains("Paid twice."), "{all}");
+    let knows = section(&page, "Knows");
     assert!(
         knows.contains("Cellar about the location") && knows.contains("Vault about the location, secret"),
         "{knows}"

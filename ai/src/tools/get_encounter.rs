@@ -18,7 +18,7 @@ pub(super) struct GetEncounter;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Arguments {
-    /// Which fight, if there are several.
+    /// The fight to read, by id. Without it, all fights in progress.
     #[serde(default)]
     encounter_id: Option<String>,
 }
@@ -26,7 +26,7 @@ pub(super) struct Arguments {
 impl ToolSpec for GetEncounter {
     const NAME: &'static str = "get_encounter";
     const DESCRIPTION: &'static str =
-        "See the fight that goes on: round, turn and who takes part, or that there is none.";
+        "Read the fight in progress: its round, its turn and who takes part. The answer says if there is none.";
     const CALLERS: &'static [ActorKind] = &[ActorKind::Gm];
     const LISTED: bool = false;
     const INFORMS: bool = true;

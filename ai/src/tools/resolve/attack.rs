@@ -15,7 +15,7 @@ use world::rules::{
 };
 
 resolver_arguments! {
-    /// What an attack takes.
+    /// An attack.
     AttackArguments {
         /// Name of a weapon of the attacker, or of an attack of its stat block. May be left out with `spell_name`, or when
         /// there is only one.
@@ -23,7 +23,7 @@ resolver_arguments! {
         weapon: Option<Words<200>>,
         /// Who is attacked: id, slug or name of a character or NPC; `self` for a spell on oneself.
         target: Words<200>,
-        /// Damage sources to use, such as Sneak Attack or Divine Smite 2.
+        /// Further sources of damage to use, such as Sneak Attack or Divine Smite 2.
         #[serde(default, deserialize_with = "world::rules::values::or_default")]
         extra_damage_sources: UpTo<Words<100>, 0, 20>,
         /// Whether `weapon` names a spell.
@@ -32,7 +32,7 @@ resolver_arguments! {
         /// The spell to attack with.
         #[serde(default, deserialize_with = "world::rules::values::unless_blank")]
         spell_name: Option<Words<200>>,
-        /// Level of the slot to cast or smite with; without one, the lowest that will do.
+        /// Level of the slot to cast or smite with; the lowest possible unless given.
         #[serde(default)]
         slot_level: Option<Within<1, 9>>,
         /// Whether a versatile weapon is held in two hands.

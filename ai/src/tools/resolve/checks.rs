@@ -12,7 +12,7 @@ use world::rules::answers::ResolvedOutcome;
 use world::rules::values::{AbilityName, SkillName, Within};
 
 resolver_arguments! {
-    /// What a skill check takes.
+    /// A skill check.
     SkillCheckArguments {
         /// The skill.
         skill: SkillName,
@@ -25,7 +25,7 @@ resolver_arguments! {
 }
 
 resolver_arguments! {
-    /// What an ability check takes.
+    /// An ability check.
     AbilityCheckArguments {
         /// The ability.
         ability: AbilityName,
@@ -35,7 +35,7 @@ resolver_arguments! {
 }
 
 resolver_arguments! {
-    /// What a passive check takes.
+    /// A passive check.
     PassiveArguments {
         /// The skill.
         skill: SkillName,
@@ -46,7 +46,7 @@ resolver_arguments! {
 }
 
 resolver_arguments! {
-    /// What initiative takes.
+    /// An initiative roll.
     InitiativeArguments {}
 }
 
@@ -101,7 +101,7 @@ pub(in crate::tools) struct ResolvePassive;
 
 impl ToolSpec for ResolvePassive {
     const NAME: &'static str = "resolve_passive";
-    const DESCRIPTION: &'static str = "Say what a skill comes to without a roll: 10 and everything that is added.";
+    const DESCRIPTION: &'static str = "Return the passive score of a skill: 10 plus all modifiers. Nothing is rolled.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
     const OF_RULES: bool = true;

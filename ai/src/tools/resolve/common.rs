@@ -44,24 +44,24 @@ macro_rules! resolver_arguments {
         #[serde(deny_unknown_fields)]
         pub(crate) struct $name {
             $($(#[$field_meta])* $field: $ty,)*
-            /// Advantage or disadvantage beside what the rules find themselves.
+            /// Advantage or disadvantage in addition to what the rules already know of.
             #[serde(default, deserialize_with = "world::rules::values::or_default")]
             #[schemars(with = "String", extend("enum" = ["none", "advantage", "disadvantage"]))]
             advantage: rules::srd::Advantage,
-            /// What stands in between.
+            /// Cover between the actor and the target.
             #[serde(default, deserialize_with = "world::rules::values::or_default")]
             #[schemars(with = "String", extend("enum" = ["none", "half", "three_quarters", "total"]))]
             cover: rules::resolve::Cover,
-            /// The encounter this happens in, if any.
+            /// The encounter in which it happens, if any.
             #[serde(default, deserialize_with = "world::rules::values::unless_blank")]
             encounter_id: Option<world::rules::values::Words<100>>,
-            /// Place and moment.
+            /// What matters about the place and the moment.
             #[serde(default, deserialize_with = "world::rules::values::or_default")]
             context: world::rules::context::ContextInput,
-            /// Only show what would come of it.
+            /// Return the outcome without changing anything.
             #[serde(default, deserialize_with = "world::rules::values::or_default")]
             preview: bool,
-            /// Change hit points, too.
+            /// Also change hit points. In an encounter they always change.
             #[serde(default, deserialize_with = "world::rules::values::or_default")]
             apply: bool,
         }

@@ -18,21 +18,21 @@ use world::rules::values::{DamageType, UpTo, Within, Words};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PartInput {
-    /// How much.
+    /// The amount.
     amount: Within<0, 100_000>,
-    /// Damage type; none for damage that nothing resists.
+    /// The damage type. Without one, nothing resists the damage.
     #[serde(default, rename = "type", alias = "damage_type")]
     kind: Option<DamageType>,
 }
 
 resolver_arguments! {
-    /// What damage takes.
+    /// The damage, and who takes it.
     DamageArguments {
         /// Who takes it: id, slug or name of a character or NPC.
         target: Words<200>,
         /// The damage by type.
         parts: UpTo<PartInput, 1, 20>,
-        /// Taken off before resistances.
+        /// Subtracted before resistances.
         #[serde(default)]
         flat_reduction: Option<Within<0, 100_000>>,
         /// Whether the damage is magical. Some creatures resist only nonmagical damage.
@@ -55,7 +55,7 @@ pub(in crate::tools) struct ApplyDamage;
 impl ToolSpec for ApplyDamage {
     const NAME: &'static str = "apply_damage";
     const DESCRIPTION: &'static str =
-        "Let damage arrive at somebody: reductions, resistances and temporary hit points are counted.";
+        "Deal damage to a creature. Its reductions, resistances and temporary hit points count.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
     const OF_RULES: bool = true;
@@ -84,11 +84,11 @@ impl ToolSpec for ApplyDamage {
 }
 
 resolver_arguments! {
-    /// What healing takes: an amount or a formula.
+    /// Who is healed, by an amount or a formula.
     HealingArguments {
         /// Who is healed: id, slug or name of a character or NPC.
         target: Words<200>,
-        /// Hit points.
+        /// Hit points to give back.
         #[serde(default)]
         amount: Option<Within<0, 100_000>>,
         /// A sum of dice and numbers, such as 2d4+2.
@@ -101,7 +101,7 @@ pub(in crate::tools) struct ApplyHealing;
 
 impl ToolSpec for ApplyHealing {
     const NAME: &'static str = "apply_healing";
-    const DESCRIPTION: &'static str = "Give somebody hit points back, up to their maximum.";
+    const DESCRIPTION: &'static str = "Give a creature hit points back, up to its maximum.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
     const OF_RULES: bool = true;
@@ -117,7 +117,7 @@ impl ToolSpec for ApplyHealing {
 }
 
 resolver_arguments! {
-    /// What keeping concentration takes.
+    /// The damage that tests the concentration.
     ConcentrationArguments {
         /// The damage of one source.
         damage: Within<0, 100_000>,
@@ -144,7 +144,7 @@ impl ToolSpec for ResolveConcentration {
 }
 
 resolver_arguments! {
-    /// What a death saving throw takes.
+    /// A death saving throw.
     DeathSaveArguments {}
 }
 
@@ -170,7 +170,7 @@ impl ToolSpec for ResolveDeathSave {
 }
 
 resolver_arguments! {
-    /// What a fall takes.
+    /// A fall.
     FallArguments {
         /// How deep, in feet.
         distance_ft: Within<0, 100_000>,

@@ -9,7 +9,7 @@ use world::rules::answers::ResolvedOutcome;
 use world::rules::values::Words;
 
 resolver_arguments! {
-    /// What a mark takes.
+    /// Why nothing is rolled.
     MarkArguments {
         /// Why, in a sentence for the narrator.
         reason: Words<2000>,
@@ -20,7 +20,7 @@ pub(in crate::tools) struct MarkImpossible;
 
 impl ToolSpec for MarkImpossible {
     const NAME: &'static str = "mark_impossible";
-    const DESCRIPTION: &'static str = "Say that what is tried cannot be done at all, so nothing is rolled.";
+    const DESCRIPTION: &'static str = "Declare the action impossible. Nothing is rolled.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
     const OF_RULES: bool = true;
@@ -37,7 +37,7 @@ pub(in crate::tools) struct MarkNoCheck;
 
 impl ToolSpec for MarkNoCheck {
     const NAME: &'static str = "mark_no_check";
-    const DESCRIPTION: &'static str = "Say that what is tried simply happens, so nothing is rolled.";
+    const DESCRIPTION: &'static str = "Declare that the action simply succeeds. Nothing is rolled.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
     const OF_RULES: bool = true;

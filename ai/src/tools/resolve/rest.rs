@@ -9,19 +9,19 @@ use world::rules::answers::ResolvedOutcome;
 use world::rules::values::{UpTo, Within};
 
 resolver_arguments! {
-    /// What a rest takes.
+    /// A rest.
     RestArguments {
-        /// An hour or more, or eight.
+        /// A short rest takes an hour, a long one eight.
         #[serde(rename = "type")]
         #[schemars(with = "String", extend("enum" = ["short", "long"]))]
         rest: RestType,
         /// Hit dice to spend in a short rest.
         #[serde(default)]
         hit_dice: Option<Within<0, 100>>,
-        /// Levels of slots to recover in a short rest by Arcane or Natural Recovery.
+        /// Levels of the spell slots that Arcane Recovery or Natural Recovery gives back in a short rest.
         #[serde(default, deserialize_with = "world::rules::values::or_default")]
         recover_slots: UpTo<Within<1, 9>, 0, 20>,
-        /// Whether there is food and drink, without which exhaustion stays; true unless given.
+        /// Whether there is food and drink. Without them, a long rest does not reduce exhaustion. True unless given.
         #[serde(default)]
         food: Option<bool>,
     }

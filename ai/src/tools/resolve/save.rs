@@ -13,7 +13,7 @@ use base::error::Result;
 use world::rules::answers::ResolvedOutcome;
 use world::rules::values::{AbilityName, DamageType, Within, Words};
 
-/// Damage that is saved from.
+/// Damage that a successful saving throw reduces.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SaveDamageInput {
@@ -22,7 +22,7 @@ pub(crate) struct SaveDamageInput {
     /// Damage type.
     #[serde(default, rename = "type", alias = "damage_type")]
     kind: Option<DamageType>,
-    /// What a success leaves of it; half unless given.
+    /// How much of it remains after a success; half unless given.
     #[serde(default = "half")]
     #[schemars(with = "String", extend("enum" = ["half", "none"]))]
     on_save: OnSave,
@@ -33,16 +33,16 @@ fn half() -> OnSave {
 }
 
 resolver_arguments! {
-    /// What a saving throw takes.
+    /// A saving throw.
     SavingThrowArguments {
         /// The ability.
         ability: AbilityName,
         /// Difficulty.
         dc: Within<0, 40>,
-        /// What is saved from, such as poison or dragon's breath.
+        /// What it is against, such as poison or dragon's breath.
         #[serde(default, deserialize_with = "world::rules::values::unless_blank")]
         source: Option<Words<200>>,
-        /// Damage that the save is about.
+        /// The damage that depends on it.
         #[serde(default)]
         damage: Option<SaveDamageInput>,
     }
@@ -52,7 +52,7 @@ pub(in crate::tools) struct ResolveSavingThrow;
 
 impl ToolSpec for ResolveSavingThrow {
     const NAME: &'static str = "resolve_saving_throw";
-    const DESCRIPTION: &'static str = "Resolve a saving throw of the actor, with the damage it saves from.";
+    const DESCRIPTION: &'static str = "Resolve a saving throw of the actor, and the damage that depends on it.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
     const OF_RULES: bool = true;

@@ -30,7 +30,7 @@ fn kind(skill: Option<SkillName>, ability: Option<AbilityName>, pointer: &str) -
 }
 
 resolver_arguments! {
-    /// What a contest takes.
+    /// A contest.
     ContestArguments {
         /// Whom the actor contends with: id, slug or name of a character or NPC.
         opponent: Words<200>,
@@ -40,7 +40,7 @@ resolver_arguments! {
         /// What the opponent rolls; may be left out with a purpose.
         #[serde(default)]
         theirs: Option<KindInput>,
-        /// What it is for, when winning changes something.
+        /// The purpose, if winning changes something.
         #[serde(default)]
         #[schemars(with = "String", extend("enum" = ["grapple", "shove_prone", "shove_away", "escape"]))]
         purpose: Option<ContestPurpose>,
@@ -84,7 +84,7 @@ impl ToolSpec for ResolveContest {
 }
 
 resolver_arguments! {
-    /// What a group check takes.
+    /// A group check.
     GroupCheckArguments {
         /// Who takes part: ids, slugs or names of characters and NPCs.
         participants: UpTo<Words<200>, 1, 50>,
@@ -103,7 +103,7 @@ pub(in crate::tools) struct ResolveGroupCheck;
 
 impl ToolSpec for ResolveGroupCheck {
     const NAME: &'static str = "resolve_group_check";
-    const DESCRIPTION: &'static str = "Resolve a check of several together: at least half of them have to succeed.";
+    const DESCRIPTION: &'static str = "Resolve a group check: at least half of the group has to succeed.";
     const CALLERS: &'static [ActorKind] = ANYONE;
     const LISTED: bool = false;
     const OF_RULES: bool = true;

@@ -52,7 +52,7 @@ use world::messages::service::NewMessage;
 
 /// Why a turn has to wait.
 pub const SESSION_BUSY: &str = "This session is already having a turn.";
-pub const ENTITY_BUSY: &str = "This entity is already answering this player.";
+pub const ENTITY_BUSY: &str = "This NPC or owner is already answering this player.";
 
 /// A turn that is about to run.
 pub struct NewTurn<'a> {

@@ -234,9 +234,9 @@ fn tools_of(listed: &[ToolRef]) -> Vec<Tool> {
 
 /// What an NPC or owner knows in particular: the lore of these scopes and subjects.
 async fn known(at: &InCampaign, tx: &TenantTx, scopes: &[(&str, &str)]) -> Result<Lore> {
-    let none = "Only the lore that everyone knows. Lore about its location, race, profession or faction appears here, such as: \
+    let none = "Only the lore that everyone knows. Lore about the location, race, profession or faction appears here, such as: \
                 “Innkeepers know who owes whom.”";
-    lore(at, tx, ("What it knows", none), scopes).await
+    lore(at, tx, ("Knows", none), scopes).await
 }
 
 /// The lore about a location, given as a slug.
@@ -267,7 +267,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
 /// The newest memories of an NPC or owner.
 async fn remembers(at: &InCampaign, tx: &TenantTx, (holder, slug): (Uuid, &str)) -> Result<Memories> {
     Ok(Memories {
-        title: "What it remembers",
+        title: "Remembers",
         rows: memories::newest(at, tx, Some(holder), "").await?,
         all: at.url(&format!("memories?holder_id={}", encoded(slug))),
         new: at.may_write().then(|| at.url(&format!("memories/new?holder_id={}", encoded(slug)))),
