@@ -309,6 +309,7 @@ async fn a_record_that_cannot_be_read_in_part_is_shown_without_that_part() {
         "view,status",
         "view,prompt,cache",
         "view,tool_calls,0,status",
+        "trace,player_id",
         "trace,llm_calls,1,task",
         "trace,recall",
     ];
@@ -325,7 +326,7 @@ async fn a_record_that_cannot_be_read_in_part_is_shown_without_that_part() {
     }
     assert_eq!((&now["tool_calls"], now.get("prompt")), (&json!([]), None));
     assert_eq!(now["trace"]["llm_calls"].as_array().unwrap().len(), 1);
-    assert_eq!(now["trace"]["action"], "I pay for my drink.");
+    assert_eq!((&now["trace"]["player_id"], &now["trace"]["action"]), (&Value::Null, &json!("I pay for my drink.")));
     let list = world.get("/turns").await.expect(200);
     assert_eq!(list.items()[0]["narrative"], whole["narrative"]);
     let events = async || {
@@ -345,4 +346,12 @@ async fn a_record_that_cannot_be_read_in_part_is_shown_without_that_part() {
     let now = read().await;
     assert_eq!((&now["id"], &now["status"], &now["narrative"]), (&whole["id"], &whole["status"], &json!("")));
     assert_eq!(events().await.last().unwrap().name, "turn.completed");
+
+    // A turn of a kind that this server does not know. Who follows it learns that nothing more comes.
+    let strange = sqlx::query("UPDATE turn SET kind = 'riddle' WHERE id::text = $1").bind(turn);
+    strange.execute(&mut server.owner().await).await.unwrap();
+    let heard = events().await;
+    let names: Vec<_> = heard.iter().map(|event| event.name.as_str()).collect();
+    assert_eq!(names, ["turn.started", "turn.failed"]);
+    assert_eq!(heard[1].data["error"]["code"], "internal");
 }

@@ -79,7 +79,7 @@ pub struct Listener {
 
 /// What a listener gets next.
 pub enum Heard {
-    /// Events in order. Nothing follows an event with `is_last`.
+    /// Events in order, at least one. Nothing follows an event with `is_last`.
     Events(Vec<Event>),
     /// No events for a while.
     Silence,
@@ -170,7 +170,11 @@ impl Listener {
                 if told.iter().any(|told| told.name == TEXT) {
                     self.resumes = Instant::now() + PACE;
                 }
-                return Ok(Heard::Events(told.into_iter().filter_map(|told| self.event(told)).collect()));
+                let events: Vec<Event> = told.into_iter().filter_map(|told| self.event(told)).collect();
+                if events.is_empty() {
+                    continue;
+                }
+                return Ok(Heard::Events(events));
             }
             if self.app.is_stopping() {
                 return Ok(Heard::Over);
@@ -251,7 +255,7 @@ impl Listener {
         let first = saved.first().map_or_else(|| first_of(&row), |(seq, ..)| Ok(*seq))?;
         let mut items: Vec<Item> =
             saved.into_iter().filter_map(|(_, name, data)| Some(Item { name: event_name(&name)?, data })).collect();
-        let view = (ended || items.is_empty()).then(|| trace::view_of_row(&row)).transpose()?;
+        let view = (ended || items.is_empty()).then(|| readable(trace::view_of_row(&row))).flatten();
         if items.is_empty() && status != "queued" {
             // The turn was not streamed, or has only begun.
             items = of_record(self.turn, view.as_ref());
@@ -266,19 +270,17 @@ impl Listener {
         Ok(told)
     }
 
-    /// The event for the end of the turn.
-    fn end(&self, row: &PgRow, mut turn: Option<TurnView>) -> Result<(&'static str, serde_json::Value)> {
-        Ok(match row.read::<&str>("status")? {
-            "failed" => {
-                let error: Option<CallError> = trace::read_part(row, "error");
-                ("turn.failed", json!({ "turn_id": self.turn, "error": error }))
-            }
-            "cancelled" => ("turn.cancelled", json!({ "turn_id": self.turn })),
-            _ => {
-                let words = trace::words(row, &self.caller)?;
-                turn.iter_mut().for_each(|turn| words.narrow(turn));
+    /// The event for the end of the turn. A completed turn that cannot be read ends as a failed one, so that nobody waits for it.
+    fn end(&self, row: &PgRow, turn: Option<TurnView>) -> Result<(&'static str, serde_json::Value)> {
+        let failed = |error: Option<CallError>| ("turn.failed", json!({ "turn_id": self.turn, "error": error }));
+        Ok(match (row.read("status")?, turn) {
+            ("failed", _) => failed(trace::read_part(row, "error")),
+            ("cancelled", _) => ("turn.cancelled", json!({ "turn_id": self.turn })),
+            (_, Some(mut turn)) => {
+                trace::words(row, &self.caller)?.narrow(&mut turn);
                 ("turn.completed", json!({ "turn": turn }))
             }
+            (_, None) => failed(Some(CallError::from(&Error::internal("a turn that cannot be read")))),
         })
     }
 }

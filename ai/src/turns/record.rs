@@ -141,14 +141,15 @@ pub struct TurnRecord {
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct TurnTrace {
     /// Null for a session's turn.
+    #[serde(default, deserialize_with = "stored::readable_or_default")]
     #[schema(required = true)]
     pub player_id: Option<Uuid>,
     /// What the player did or said, or the instruction of a session's turn.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stored::readable_or_default")]
     #[schema(required = true)]
     pub action: String,
     /// The turn's own message, as the model read it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "stored::readable_or_default")]
     #[schema(required = true)]
     pub turn_text: String,
     /// At most 200 lore entries: those in the prompt, and those left out because of a budget or a secret.
@@ -189,7 +190,7 @@ impl TurnTrace {
             tried.chain([(call.usage, call.cost_micros)])
         });
         let (told, cost) = calls.fold((0, Some(0)), |(told, sum): (u32, Option<u64>), (usage, cost)| {
-            (told + usage.llm_calls, sum.zip(cost).map(|(sum, cost)| sum.saturating_add(cost)))
+            (told.saturating_add(usage.llm_calls), sum.zip(cost).map(|(sum, cost)| sum.saturating_add(cost)))
         });
         cost.filter(|_| told > 0 && told == used.llm_calls)
     }
