@@ -203,3 +203,29 @@ async fn many_fights_are_mirrored() {
     session.event("combat_state", json!({ "encounters": [] })).await;
     assert_eq!(session.called("get_encounter", json!({})).await, none);
 }
+
+/// An unreadable part of a report is as if it had not been reported: the session's turns go on, and the next report replaces it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_cannot_be_read_does_not_stop_its_session() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let session = Session::open(&world, "vtt").await;
+    let report = async || {
+        let body = json!({ "active_scene": { "id": "s", "name": "Cove", "tokens": [] } });
+        let put = tenant.request(reqwest::Method::PUT, &world.path(&session.path("/world-state")));
+        tenant.send(put.json(&body)).await.expect(200);
+    };
+    report().await;
+    let mut db = server.owner().await;
+    for (state, combat) in [(r#"{"active_scene": 7}"#, "[7]"), (r#"{"n": 1e400}"#, r#"{"n": 1e400}"#)] {
+        let sql = format!("UPDATE session_state SET world_state = '{state}', combat = '{combat}'");
+        let changed = sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&mut db).await.unwrap();
+        assert_eq!(changed.rows_affected(), 1);
+        assert_eq!(session.turn().await["status"], "succeeded");
+        report().await;
+        let kept = sqlx::query_scalar("SELECT world_state -> 'active_scene' ->> 'name' FROM session_state");
+        let kept: String = kept.fetch_one(&mut db).await.unwrap();
+        assert_eq!(kept, "Cove");
+    }
+}

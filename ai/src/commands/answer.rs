@@ -34,32 +34,30 @@ impl TurnAnswer for CommandView {
 }
 
 /// A message that a command wrote.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "it describes a command's answer")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct MessageSaid {
     /// The message.
-    message_id: Uuid,
+    pub message_id: Uuid,
 }
 
 /// A character's new location.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "as above")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct CharacterMoved {
     /// The character.
-    character_id: Uuid,
+    pub character_id: Uuid,
     /// The new location.
-    location: String,
+    pub location: String,
     /// The character's new version.
-    version: i64,
+    pub version: i64,
 }
 
 /// The result of using a skill.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "as above")]
+#[derive(Serialize, ToSchema)]
 pub(super) struct SkillUsed {
     #[serde(flatten)]
     #[schema(inline)]
-    outcome: ResolvedOutcome,
+    pub outcome: ResolvedOutcome,
     /// The character or NPC on whom the skill was used, if one was named.
-    target_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_id: Option<Uuid>,
 }

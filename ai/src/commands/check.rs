@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec, call};
+use crate::turns::rules::told::Told;
 use base::error::{Error, Result};
 use world::{
     encounters::stand::Stand,
-    messages::service::{self as messages, NewMessage, RollFacts},
     rules::{
         answers::ResolvedOutcome,
         values::{AbilityName, SkillName, Within, or_default},
@@ -56,7 +56,7 @@ impl CommandSpec for Check {
 }
 
 impl AtOnce for Check {
-    async fn run(cx: &CommandCx<'_>, arguments: Arguments) -> Result<CommandOutcome> {
+    async fn run(cx: &CommandCx<'_>, arguments: Arguments) -> Result<CommandOutcome<ResolvedOutcome>> {
         let Arguments { ability, skill, dc, advantage } = arguments;
         // Of a planned check, a model may have chosen the difficulty.
         let is_told = cx.said.is_none_or(|(_, words)| has_number(words, dc.0));
@@ -84,7 +84,7 @@ pub(super) async fn checked(
     ability: Option<AbilityName>,
     Difficulty { dc, is_told }: Difficulty,
     advantage: Advantage,
-) -> Result<CommandOutcome> {
+) -> Result<CommandOutcome<ResolvedOutcome>> {
     let mut arguments = Map::from_iter([("dc".to_owned(), json!(dc)), ("advantage".to_owned(), json!(advantage))]);
     if let Some(ability) = ability {
         arguments.insert("ability".to_owned(), json!(ability.0.name()));
@@ -100,54 +100,19 @@ pub(super) async fn checked(
     if let Some(stand) = &stand {
         arguments.insert("encounter_id".to_owned(), json!(stand.fight.id));
     }
-    let mut arguments = Value::Object(arguments);
-    let result = match &stand {
-        Some(stand) => {
-            let mut result = cx.tool_in(stand, tool, arguments.clone()).await?;
-            if is_told && result.get("die_result").is_some() {
-                result["dc_or_ac"] = json!(dc.to_string());
-            }
-            result
-        }
-        None => cx.tool(tool, arguments.clone()).await?,
-    };
-    if let (Some(_), false, Some(members)) = (&stand, is_told, arguments.as_object_mut()) {
-        members.remove("dc");
+    let mut decided = cx.resolve(stand.as_ref(), tool, Value::Object(arguments.clone())).await?;
+    if stand.is_some() && !is_told {
+        arguments.remove("dc");
     }
-    let (message, told) = sentence_and_message(&result, cx.name, |kind, content| cx.tell(kind, content));
-    let done = CommandOutcome::public(cx, Type::Roll, result, message);
-    Ok(CommandOutcome { messages: vec![told], call: Some(call(tool, arguments, &done.result)), ..done })
-}
-
-/// The result as a sentence and as a message for the table, which is a roll if dice were rolled.
-pub(super) fn sentence_and_message(
-    outcome: &Value,
-    name: &str,
-    message: impl FnOnce(Type, String) -> NewMessage,
-) -> (String, NewMessage) {
-    let word = |member: &str| outcome.get(member).and_then(Value::as_str).unwrap_or_default();
-    let rolled = outcome["die_result"].as_u64().is_some_and(|die| die > 0);
-    let (total, flavor) = (outcome["total"].as_i64().unwrap_or_default(), word("check_type"));
-    if !rolled {
-        let sentence = format!("{name}: {}", if word("notes").is_empty() { word("outcome") } else { word("notes") });
-        let told = message(Type::System, sentence.clone());
-        return (sentence, told);
+    if let (true, Some(outcome)) = (is_told, &mut decided.outcome) {
+        outcome.tell_difficulty(dc);
     }
-    let against = match word("dc_or_ac") {
-        "" => String::new(),
-        difficulty => format!(" against {difficulty}"),
-    };
-    let sentence = format!("{name}: {flavor} {total}{against}: {}", word("outcome"));
-    let facts = [RollFacts {
-        formula: format!("1d20{}", word("total_modifier")),
-        total: total.into(),
-        flavor: flavor.to_owned(),
-        dice: outcome.get("dice").cloned().unwrap_or(Value::Null),
-    }];
-    let told = NewMessage {
-        roll: Some(messages::roll_value(&facts)),
-        flavor: Some(flavor.to_owned()),
-        ..message(Type::Roll, sentence.clone())
-    };
-    (sentence, told)
+    let told = Told::of(&decided, cx.name);
+    let call = call(tool, Value::Object(arguments), serde_json::to_value(&decided).map_err(Error::internal)?);
+    let message = told.sentence.clone();
+    Ok(CommandOutcome {
+        messages: vec![told.message(|kind, content| cx.tell(kind, content))],
+        call: Some(call),
+        ..CommandOutcome::public(cx, Type::Roll, decided, message)
+    })
 }

@@ -5,9 +5,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{answer::CommandView, check::sentence_and_message, spec::CommandSpec};
+use super::{answer::CommandView, spec::CommandSpec};
 use crate::turns::{
-    rules::{job::Teller, resolution::Resolution},
+    rules::{job::Teller, resolution::Resolution, told::Told},
     view::Visibility,
 };
 use base::error::{Error, Result};
@@ -58,8 +58,8 @@ pub fn spoken(resolution: &Resolution, teller: &Teller<'_>) -> (String, Vec<NewM
         // The fight has told it already.
         Some(sentence) => (sentence.clone(), None),
         None => {
-            let (sentence, decided) = sentence_and_message(&resolution.parsed, teller.name, message);
-            (sentence, Some(decided))
+            let told = Told::of(&resolution.parsed, teller.name);
+            (told.sentence.clone(), Some(told.message(message)))
         }
     };
     let narration = resolution.narration.as_ref().map(|text| NewMessage {

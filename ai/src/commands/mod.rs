@@ -81,7 +81,9 @@ const fn at_once<T: AtOnce>() -> Command {
         Box::pin(async move {
             let arguments = tools::arguments::read(given)?;
             T::check(&arguments)?;
-            T::run(cx, arguments).await
+            let CommandOutcome { visibility, result, message, messages, call } = T::run(cx, arguments).await?;
+            let result = serde_json::to_value(result).map_err(Error::internal)?;
+            Ok(CommandOutcome { visibility, result, message, messages, call })
         })
     }
     Command { run: Some(run::<T>), ..by_turn::<T>() }

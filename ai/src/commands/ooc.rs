@@ -3,14 +3,14 @@
 use entity::message::Type;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use super::{
     answer::MessageSaid,
     spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec},
 };
+use crate::turns::view::Visibility;
 use base::error::Result;
-use world::rules::values::Words;
+use world::{messages::service::NewMessage, rules::values::Words};
 
 /// The flavor of such a message.
 const FLAVOR: &str = "ooc";
@@ -35,21 +35,17 @@ impl CommandSpec for Ooc {
 }
 
 impl AtOnce for Ooc {
-    async fn run(cx: &CommandCx<'_>, Arguments { message }: Arguments) -> Result<CommandOutcome> {
+    async fn run(cx: &CommandCx<'_>, Arguments { message }: Arguments) -> Result<CommandOutcome<MessageSaid>> {
         // A text for the planner is in the history already. Do not write the same words twice.
         let said = cx.said.filter(|(_, words)| words.trim() == message.0);
-        let mut done = CommandOutcome::public(cx, Type::Chat, json!({}), message.0);
-        match (said, done.messages.as_mut_slice()) {
-            (Some((id, _)), _) => {
-                done.messages.clear();
-                done.result = json!({ "message_id": id });
+        let (message_id, messages) = match said {
+            Some((id, _)) => (id, Vec::new()),
+            None => {
+                let told = cx.tell(Type::Chat, message.0.clone());
+                (told.id, vec![NewMessage { flavor: Some(FLAVOR.to_owned()), ..told }])
             }
-            (None, [told]) => {
-                told.flavor = Some(FLAVOR.to_owned());
-                done.result = json!({ "message_id": told.id });
-            }
-            (None, _) => {}
-        }
-        Ok(done)
+        };
+        let result = MessageSaid { message_id };
+        Ok(CommandOutcome { visibility: Visibility::Public, result, message: message.0, messages, call: None })
     }
 }

@@ -4,12 +4,12 @@ use entity::message::Type;
 use rules::dice::Formula;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
+use crate::tools;
 use base::error::{Error, Result};
 use world::{
-    dice::rolls::RollReport,
+    dice::rolls::{RollInput, RollReport},
     messages::service::{self as messages, RollFacts},
 };
 
@@ -41,21 +41,23 @@ fn unfit(message: &str) -> Error {
 }
 
 impl AtOnce for Roll {
-    async fn run(cx: &CommandCx<'_>, Arguments { expr }: Arguments) -> Result<CommandOutcome> {
-        let result = cx.tool("roll_dice", json!({ "rolls": [{ "formula": expr }] })).await?;
-        let rolled = &result["results"][0];
-        let Some(total) = rolled["total"].as_number() else {
-            return Err(unfit(rolled["error"]["message"].as_str().unwrap_or("These dice cannot be rolled.")));
+    async fn run(cx: &CommandCx<'_>, Arguments { expr }: Arguments) -> Result<CommandOutcome<RollReport>> {
+        let rolls = vec![RollInput { formula: expr.clone(), flavor: None }];
+        let report = tools::roll_dice(&cx.as_character(), rolls).await?;
+        let rolled = report.results.first();
+        let Some((rolled, total)) = rolled.and_then(|rolled| Some((rolled, rolled.total.as_ref()?))) else {
+            let why = rolled.and_then(|rolled| rolled.error.as_ref()).map(|error| error.message.as_str());
+            return Err(unfit(why.unwrap_or("These dice cannot be rolled.")));
         };
         let facts = [RollFacts {
             formula: expr.clone(),
             total: total.clone(),
             flavor: String::new(),
-            dice: rolled.get("dice").cloned().unwrap_or(Value::Null),
+            dice: serde_json::to_value(&rolled.dice).map_err(Error::internal)?,
         }];
         let mut told = cx.tell(Type::Roll, messages::roll_text(&facts));
         told.roll = Some(messages::roll_value(&facts));
         let message = format!("{} rolls {expr}: {total}", cx.name);
-        Ok(CommandOutcome { messages: vec![told], ..CommandOutcome::public(cx, Type::Roll, result, message) })
+        Ok(CommandOutcome { messages: vec![told], ..CommandOutcome::public(cx, Type::Roll, report, message) })
     }
 }

@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
+use crate::tools::spec::Described;
 use base::error::Result;
 use edge::{
     caller::Scope,
@@ -62,7 +63,7 @@ impl CommandSpec for SheetCreate {
     const FOR_PLAYERS: bool = false;
     const HINT: &'static str = "Say the new character's name, and what else there is to it: race, class, level.";
     type Arguments = Arguments;
-    type Answer = character::Model;
+    type Answer = Described<serde_json::Value, character::Model>;
 
     fn check(arguments: &Arguments) -> Result<()> {
         validate::check(&arguments.0)
@@ -70,11 +71,11 @@ impl CommandSpec for SheetCreate {
 }
 
 impl AtOnce for SheetCreate {
-    async fn run(cx: &CommandCx<'_>, Arguments(input): Arguments) -> Result<CommandOutcome> {
+    async fn run(cx: &CommandCx<'_>, Arguments(input): Arguments) -> Result<CommandOutcome<Self::Answer>> {
         limits::check_rows(cx.tx().await?, cx.caller.tenant.limits.rows_per_kind, Characters::TABLE).await?;
         let place = Place { tx: cx.tx().await?, campaign: cx.campaign, caller: cx.caller };
         let made = resource::insert::<Characters>(&place, input).await?;
         let message = format!("{} is ready to play as {}", made.name, made.slug);
-        Ok(CommandOutcome::ephemeral(resource::view::<Characters>(made, cx.caller)?, message))
+        Ok(CommandOutcome::ephemeral(resource::view::<Characters>(made, cx.caller)?.into(), message))
     }
 }

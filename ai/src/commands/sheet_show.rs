@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec};
+use crate::tools::spec::Described;
 use base::error::{Error, Result};
 use edge::{
     caller::Scope,
@@ -36,11 +37,11 @@ impl CommandSpec for SheetShow {
     const FOR_FALLEN: bool = true;
     const HINT: &'static str = "Say whose sheet to show, by the character's name.";
     type Arguments = Arguments;
-    type Answer = character::Model;
+    type Answer = Described<serde_json::Value, character::Model>;
 }
 
 impl AtOnce for SheetShow {
-    async fn run(cx: &CommandCx<'_>, Arguments { name }: Arguments) -> Result<CommandOutcome> {
+    async fn run(cx: &CommandCx<'_>, Arguments { name }: Arguments) -> Result<CommandOutcome<Self::Answer>> {
         let whose = match &name {
             Some(name) => character(cx, &name.0).await?,
             None => cx.player,
@@ -51,7 +52,7 @@ impl AtOnce for SheetShow {
             "{}: level {} {} {}, {} of {} hit points, armor class {}",
             sheet.name, sheet.level, sheet.race, sheet.profession, sheet.hp, sheet.max_hp, sheet.armor_class
         );
-        Ok(CommandOutcome::ephemeral(resource::view::<Characters>(sheet, cx.caller)?, message))
+        Ok(CommandOutcome::ephemeral(resource::view::<Characters>(sheet, cx.caller)?.into(), message))
     }
 }
 

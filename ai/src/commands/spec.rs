@@ -2,7 +2,7 @@
 
 use entity::message::{Author, Type};
 use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::{
     corpora::Corpora,
     tools::{
-        self, Tool, Work,
+        self, Work,
         spec::{ActorKind, ToolCx},
     },
     turns::{
@@ -21,7 +21,9 @@ use crate::{
 use base::error::{Error, Result};
 use db::tenancy::TenantTx;
 use edge::caller::{Caller, Scope};
-use world::{encounters::stand::Stand, messages::service::NewMessage, playing::Reader};
+use world::{
+    encounters::stand::Stand, messages::service::NewMessage, playing::Reader, rules::answers::ResolvedOutcome,
+};
 
 /// The context of a command: who gives it, and where.
 pub struct CommandCx<'a> {
@@ -60,14 +62,13 @@ impl CommandCx<'_> {
         }
     }
 
-    /// Runs a tool as the acting character. The result has only what everyone may read.
-    pub(super) async fn tool(&self, name: &str, arguments: Value) -> Result<Value> {
-        found(name)?.run(&self.as_character(), arguments).await
-    }
-
-    /// Runs a tool as the acting character, in the fight in which it stands.
-    pub(super) async fn tool_in(&self, stand: &Stand, name: &str, arguments: Value) -> Result<Value> {
-        fight::run(stand, &self.as_character(), found(name)?, arguments).await
+    /// Runs a resolver as the acting character, in the fight in which it stands, if any. The result has only what everyone may read.
+    pub(super) async fn resolve(&self, stand: Option<&Stand>, name: &str, arguments: Value) -> Result<ResolvedOutcome> {
+        let tool = tools::find(name).ok_or_else(|| Error::internal("a command's tool is missing"))?;
+        match stand {
+            Some(stand) => fight::run(stand, &self.as_character(), tool, arguments).await,
+            None => tool.resolve(&self.as_character(), arguments).await,
+        }
     }
 
     pub(super) fn as_character(&self) -> ToolCx<'_> {
@@ -95,14 +96,10 @@ impl CommandCx<'_> {
     }
 }
 
-fn found(tool: &str) -> Result<&'static Tool> {
-    tools::find(tool).ok_or_else(|| Error::internal("a command's tool is missing"))
-}
-
 /// The result of a command.
-pub struct CommandOutcome {
+pub struct CommandOutcome<A = Value> {
     pub visibility: Visibility,
-    pub result: Value,
+    pub result: A,
     /// A sentence for people.
     pub message: String,
     /// The messages for the table.
@@ -111,16 +108,22 @@ pub struct CommandOutcome {
     pub call: Option<ToolCall>,
 }
 
-impl CommandOutcome {
+impl<A> CommandOutcome<A> {
     /// A result that only the caller sees.
-    pub(super) fn ephemeral(result: Value, message: String) -> Self {
+    pub(super) fn ephemeral(result: A, message: String) -> Self {
         Self { visibility: Visibility::Ephemeral, result, message, messages: Vec::new(), call: None }
     }
 
     /// A result that everyone sees: the sentence becomes a message.
-    pub(super) fn public(cx: &CommandCx<'_>, kind: Type, result: Value, message: String) -> Self {
+    pub(super) fn public(cx: &CommandCx<'_>, kind: Type, result: A, message: String) -> Self {
         let messages = vec![cx.tell(kind, message.clone())];
         Self { visibility: Visibility::Public, result, message, messages, call: None }
+    }
+
+    /// The same with another result.
+    pub(super) fn map<B>(self, other: impl FnOnce(A) -> B) -> CommandOutcome<B> {
+        let Self { visibility, result, message, messages, call } = self;
+        CommandOutcome { visibility, result: other(result), message, messages, call }
     }
 }
 
@@ -141,8 +144,7 @@ pub trait CommandSpec {
     /// What to tell a player whose words led to invalid arguments.
     const HINT: &'static str;
     type Arguments: DeserializeOwned + JsonSchema;
-    /// The answer's type, for the OpenAPI document.
-    type Answer: ToSchema;
+    type Answer: Serialize + ToSchema;
 
     /// Checks what a schema cannot express.
     ///
@@ -156,17 +158,20 @@ pub trait CommandSpec {
 /// A command that runs in the transaction of its answer.
 pub trait AtOnce: CommandSpec {
     /// Runs the command.
-    fn run(cx: &CommandCx<'_>, arguments: Self::Arguments) -> impl Future<Output = Result<CommandOutcome>>;
+    fn run(
+        cx: &CommandCx<'_>,
+        arguments: Self::Arguments,
+    ) -> impl Future<Output = Result<CommandOutcome<Self::Answer>>>;
 }
 
 /// A tool's result, as a turn's record keeps it.
-pub(super) fn call(tool: &'static str, arguments: Value, result: &Value) -> ToolCall {
+pub(super) fn call(tool: &'static str, arguments: Value, result: Value) -> ToolCall {
     ToolCall {
         id: "call_1".to_owned(),
         name: tool.to_owned(),
         arguments,
         status: CallStatus::Succeeded,
-        result: Some(result.clone()),
+        result: Some(result),
         error: None,
     }
 }

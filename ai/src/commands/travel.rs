@@ -3,7 +3,6 @@
 use entity::message::Type;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use super::{
     answer::CharacterMoved,
@@ -38,7 +37,7 @@ impl CommandSpec for Move {
 }
 
 impl AtOnce for Move {
-    async fn run(cx: &CommandCx<'_>, Arguments { location }: Arguments) -> Result<CommandOutcome> {
+    async fn run(cx: &CommandCx<'_>, Arguments { location }: Arguments) -> Result<CommandOutcome<CharacterMoved>> {
         if stand::fight_of(cx.tx().await?, cx.player).await?.is_some() {
             let message = format!(
                 "{} is in a fight and cannot go elsewhere. End the fight first. To move within the fight, use `do`.",
@@ -47,7 +46,8 @@ impl AtOnce for Move {
             return Err(Error::new(Code::EncounterNotEnded, message));
         }
         let version = characters::moves::move_to(cx.tx().await?, cx.campaign, cx.player, &location.0).await?;
-        let result = json!({ "character_id": cx.player, "location": location.0, "version": version });
-        Ok(CommandOutcome::public(cx, Type::System, result, format!("{} goes to {}", cx.name, location.0)))
+        let message = format!("{} goes to {}", cx.name, location.0);
+        let moved = CharacterMoved { character_id: cx.player, location: location.0, version };
+        Ok(CommandOutcome::public(cx, Type::System, moved, message))
     }
 }

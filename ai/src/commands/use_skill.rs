@@ -45,21 +45,18 @@ impl CommandSpec for UseSkill {
 }
 
 impl AtOnce for UseSkill {
-    async fn run(cx: &CommandCx<'_>, arguments: Arguments) -> Result<CommandOutcome> {
+    async fn run(cx: &CommandCx<'_>, arguments: Arguments) -> Result<CommandOutcome<SkillUsed>> {
         let Arguments { skill, target, dc } = arguments;
-        let mut on = None;
+        let mut target_id = None;
         if let Some(target) = &target {
             match named_all(cx.tx().await?, cx.campaign, &[&target.0]).await?.pop() {
-                Some(Named::One(who)) => on = Some(who.id()),
+                Some(Named::One(who)) => target_id = Some(who.id()),
                 Some(Named::Unclear(why)) => return Err(Error::invalid("/target", "unknown_reference", why)),
                 None => {}
             }
         }
         let difficulty = Difficulty { dc: dc.as_ref().map_or(DC, |dc| dc.0), is_told: dc.is_some() };
-        let mut done = checked(cx, Some(skill), None, difficulty, Advantage::None).await?;
-        if let Some(on) = on {
-            done.result["target_id"] = serde_json::json!(on);
-        }
-        Ok(done)
+        let done = checked(cx, Some(skill), None, difficulty, Advantage::None).await?;
+        Ok(done.map(|outcome| SkillUsed { outcome, target_id }))
     }
 }

@@ -174,7 +174,7 @@ impl PlanTurn<'_> {
             true => narrate::narrate(&mut self.talk, &narrator, &acting.name, &deed, &decided.raw).await,
             false => None,
         };
-        let resolution = Resolution::of(&decided, narration, &self.talk);
+        let resolution = Resolution::of(decided, narration, &self.talk);
         let teller = Teller { turn, player, name: &acting.name, scene, words: None };
         let (message, messages) = commands::deed::spoken(&resolution, &teller);
         let view = ActView {
@@ -184,7 +184,7 @@ impl PlanTurn<'_> {
             visibility: Visibility::Public,
             ..ActView::quiet(turn, Outcome::Executed, message, self.cached)
         };
-        tracing::debug!(turn_id = %turn, command = command.name, tool = decided.tool, "the rules decided an action");
+        tracing::debug!(turn_id = %turn, command = command.name, tool = resolution.tool, "the rules decided an action");
         self.end_with(view, &messages, Rest::default()).await.map(|answer| (answer, Outcome::Executed))
     }
 }

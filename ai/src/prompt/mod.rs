@@ -50,7 +50,7 @@ pub mod transcript;
 pub mod turn;
 pub mod wake;
 
-pub use reason::LoreReason;
+pub use reason::{HeldBack, LoreReason};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;

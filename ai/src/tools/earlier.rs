@@ -10,6 +10,7 @@ use std::{
 };
 
 use rules::dice::{Dice, Formula, OutOfDice};
+use serde::Deserialize;
 use serde_json::Value;
 
 /// The dice of `roll_dice` and the resolvers.
@@ -34,23 +35,23 @@ impl Earlier {
     /// decides. `as_meant` writes the arguments of a tool as the tool reads them.
     pub fn learn(&mut self, calls: &Value, as_meant: impl Fn(&str, &mut Value)) {
         let mut taken = Taken::default();
-        for call in calls.as_array().into_iter().flatten() {
-            let (name, result) = (call["name"].as_str().unwrap_or_default(), &call["result"]);
-            let rolls = result["results"].as_array().filter(|_| name == "roll_dice");
-            for roll in rolls.into_iter().flatten().filter(|roll| roll["success"] == true) {
-                let Some(formula) = roll["formula"].as_str() else { continue };
-                self.learn_roll(meaning(formula), dice_of(roll), &mut taken);
-            }
-            if rolls.is_none() && result["dice"].is_array() {
-                let mut arguments = call["arguments"].clone();
-                as_meant(name, &mut arguments);
-                self.learn_roll(meaning_of_call(name, &arguments), dice_of(result), &mut taken);
+        for CallMade { name, mut arguments, result } in calls.as_array().into_iter().flatten().filter_map(read) {
+            if name == "roll_dice" {
+                let rolls = read(&result).map(|RollsMade { results }| results).unwrap_or_default();
+                for RollMade { formula, dice, .. } in
+                    rolls.iter().filter_map(read).filter(|roll: &RollMade| roll.success)
+                {
+                    self.learn_roll(meaning(&formula), &dice, &mut taken);
+                }
+            } else if let Some(CheckMade { dice }) = read(&result) {
+                as_meant(&name, &mut arguments);
+                self.learn_roll(meaning_of_call(&name, &arguments), &dice, &mut taken);
             }
         }
     }
 
-    fn learn_roll(&mut self, meaning: String, rolled: Option<Vec<(u32, u32)>>, taken: &mut Taken) {
-        let Some(rolled) = rolled else { return };
+    fn learn_roll(&mut self, meaning: String, rolled: &[DieMade], taken: &mut Taken) {
+        let Some(rolled) = rolled.iter().map(DieMade::shown).collect::<Option<Vec<_>>>() else { return };
         let nth = taken.count(meaning.clone());
         let known = self.rolls.entry(meaning).or_default();
         let mut own = Own::of(known.get(nth));
@@ -216,19 +217,61 @@ fn meaning_of_call(tool: &str, arguments: &Value) -> String {
     format!("{tool} {arguments}")
 }
 
-/// A roll's dice in the order of rolling: the faces of each, and what it showed from 1. None if the record of them is not whole.
-fn dice_of(roll: &Value) -> Option<Vec<(u32, u32)>> {
-    let die = |die: &Value| {
-        let lowest = match die["kind"].as_str() {
+/// A part of a stored record. Of other tools and older servers it may have any shape, and then it has no dice.
+fn read<'v, T: Deserialize<'v>>(part: &'v Value) -> Option<T> {
+    T::deserialize(part).ok()
+}
+
+/// A call of an earlier attempt.
+#[derive(Deserialize)]
+struct CallMade {
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+    #[serde(default)]
+    result: Value,
+}
+
+/// A result of `roll_dice`.
+#[derive(Deserialize)]
+struct RollsMade {
+    results: Vec<Value>,
+}
+
+/// One of its rolls.
+#[derive(Deserialize)]
+struct RollMade {
+    success: bool,
+    formula: String,
+    dice: Vec<DieMade>,
+}
+
+/// A resolver's result.
+#[derive(Deserialize)]
+struct CheckMade {
+    dice: Vec<DieMade>,
+}
+
+/// A die, in the order of rolling.
+#[derive(Deserialize)]
+struct DieMade {
+    faces: u32,
+    value: i64,
+    #[serde(default)]
+    kind: Option<String>,
+}
+
+impl DieMade {
+    /// The faces, and what it showed from 1. None if it cannot have shown that.
+    fn shown(&self) -> Option<(u32, u32)> {
+        let lowest = match self.kind.as_deref() {
             Some("fate") => -1,
             Some("coin") => 0,
             _ => 1,
         };
-        let faces = u32::try_from(die["faces"].as_u64()?).ok()?;
-        let value = u32::try_from(die["value"].as_i64()? - lowest + 1).ok()?;
-        (1..=faces).contains(&value).then_some((faces, value))
-    };
-    roll["dice"].as_array()?.iter().map(die).collect()
+        let value = u32::try_from(self.value.checked_sub(lowest)?.checked_add(1)?).ok()?;
+        (1..=self.faces).contains(&value).then_some((self.faces, value))
+    }
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ pub use earlier::Earlier;
 pub use effects::Effects;
 pub use granted::{Grant, definitions, granted};
 pub use hand::Hand;
+pub(crate) use roll_dice::roll_dice;
 pub use work::{Hold, Rest, Work};
 
 use std::{collections::BTreeMap, sync::LazyLock};
@@ -61,6 +62,7 @@ use self::spec::{ActorKind, Asking, Schemas, ToolCx, ToolSpec};
 use crate::frontends::question::Question;
 use base::error::{Error, Result};
 use entity::kind::EntityKind;
+use world::rules::answers::ResolvedOutcome;
 
 /// A tool of the registry.
 pub struct Tool {
@@ -76,8 +78,13 @@ pub struct Tool {
     schema: fn() -> Value,
     answer: fn() -> Schemas,
     asks: fn(&Asking<'_>, &Value) -> Option<Question>,
-    run: for<'a> fn(&'a ToolCx<'a>, Value) -> LocalBoxFuture<'a, Result<Value>>,
+    run: Run<Value>,
+    /// None for those that are no resolvers.
+    resolve: Option<Run<ResolvedOutcome>>,
 }
+
+/// The function that runs a tool with unchecked arguments.
+type Run<A> = for<'a> fn(&'a ToolCx<'a>, Value) -> LocalBoxFuture<'a, Result<A>>;
 
 const fn tool<T: ToolSpec>() -> Tool {
     fn schema<T: ToolSpec>() -> Value {
@@ -105,7 +112,18 @@ const fn tool<T: ToolSpec>() -> Tool {
         answer: spec::schemas::<T::Answer>,
         asks: asks::<T>,
         run: run::<T>,
+        resolve: None,
     }
+}
+
+const fn resolver<T: ToolSpec<Answer = ResolvedOutcome>>() -> Tool {
+    fn resolve<'a, T: ToolSpec<Answer = ResolvedOutcome>>(
+        cx: &'a ToolCx<'a>,
+        given: Value,
+    ) -> LocalBoxFuture<'a, Result<ResolvedOutcome>> {
+        Box::pin(async move { T::run(cx, arguments::read(given)?).await })
+    }
+    Tool { resolve: Some(resolve::<T>), ..tool::<T>() }
 }
 
 /// All tools, by name.
@@ -132,22 +150,22 @@ pub static REGISTRY: &[Tool] = &[
     tool::<search_lore::SearchLore>(),
     tool::<encounters::ManageEncounter>(),
     tool::<encounters::EncounterAction>(),
-    tool::<resolve::ApplyDamage>(),
-    tool::<resolve::ApplyHealing>(),
-    tool::<resolve::MarkImpossible>(),
-    tool::<resolve::MarkNoCheck>(),
-    tool::<resolve::ResolveAbilityCheck>(),
-    tool::<resolve::ResolveAttack>(),
-    tool::<resolve::ResolveConcentration>(),
-    tool::<resolve::ResolveContest>(),
-    tool::<resolve::ResolveDeathSave>(),
-    tool::<resolve::ResolveFall>(),
-    tool::<resolve::ResolveGroupCheck>(),
-    tool::<resolve::ResolvePassive>(),
-    tool::<resolve::ResolveSavingThrow>(),
-    tool::<resolve::ResolveSkillCheck>(),
-    tool::<resolve::RollInitiative>(),
-    tool::<resolve::TakeRest>(),
+    resolver::<resolve::ApplyDamage>(),
+    resolver::<resolve::ApplyHealing>(),
+    resolver::<resolve::MarkImpossible>(),
+    resolver::<resolve::MarkNoCheck>(),
+    resolver::<resolve::ResolveAbilityCheck>(),
+    resolver::<resolve::ResolveAttack>(),
+    resolver::<resolve::ResolveConcentration>(),
+    resolver::<resolve::ResolveContest>(),
+    resolver::<resolve::ResolveDeathSave>(),
+    resolver::<resolve::ResolveFall>(),
+    resolver::<resolve::ResolveGroupCheck>(),
+    resolver::<resolve::ResolvePassive>(),
+    resolver::<resolve::ResolveSavingThrow>(),
+    resolver::<resolve::ResolveSkillCheck>(),
+    resolver::<resolve::RollInitiative>(),
+    resolver::<resolve::TakeRest>(),
 ];
 
 /// The tool with which owners remember.
@@ -197,6 +215,16 @@ impl Tool {
     #[tracing::instrument(level = "debug", name = "tool_call", skip_all, fields(tool = self.name))]
     pub async fn run(&self, cx: &ToolCx<'_>, arguments: Value) -> Result<Value> {
         (self.run)(cx, arguments).await
+    }
+
+    /// Runs a resolver with unchecked arguments.
+    ///
+    /// # Errors
+    /// As [`Tool::run`]; `internal` for a tool that is no resolver.
+    #[tracing::instrument(level = "debug", name = "tool_call", skip_all, fields(tool = self.name))]
+    pub async fn resolve(&self, cx: &ToolCx<'_>, arguments: Value) -> Result<ResolvedOutcome> {
+        let resolve = self.resolve.ok_or_else(|| Error::internal("a tool that is no resolver was to resolve"))?;
+        resolve(cx, arguments).await
     }
 
     /// The definition in the format for models.

@@ -96,6 +96,14 @@ impl ToolSpec for RollDice {
     }
 }
 
+/// Rolls as the tool does when something else than a model or a frontend calls it.
+///
+/// # Errors
+/// Those of the tool.
+pub(crate) async fn roll_dice(cx: &ToolCx<'_>, rolls: Vec<RollInput>) -> Result<RollReport> {
+    RollDice::run(cx, Arguments { rolls }).await
+}
+
 /// Rolls one after the other: with the dice that lie on the table, as long as there are some, and then with new ones. A roll with new dice
 /// alone can be verified.
 async fn again(cx: &ToolCx<'_>, earlier: &Earlier, rolls: &[RollInput], value: &Names<'_>) -> Result<RollReport> {

@@ -22,11 +22,10 @@ use ai::{
     prompt::LoreDecision,
     tools::remembers,
     turns::{
-        again::{self, Wished},
+        again::{self, Following, Next, Wished},
         job::OnFailure,
         kind::TurnKind,
         record::{Reverting, TurnRecord, TurnTrace},
-        start::Wish,
         trace, undo,
         view::{Ending, LlmCall, PromptView, Status, ToolCall, Usage},
     },
@@ -458,25 +457,19 @@ pub async fn try_again(at: InCampaign) -> Result<HttpResponse> {
     let given = |name: &str| Some(at.form.text(name).trim().to_owned()).filter(|text| !text.is_empty());
     let reroll = at.form.has("reroll");
     let wished = Wished { model: given("model"), hint: given("hint"), reroll };
-    let caller = at.caller.clone();
-    let done = again::try_again(at.app.clone(), caller, &at.campaign.slug, turn, wished, Wish::Later, None).await;
-    started(&at, done).await
+    follow(&at, turn, Next::Attempt(wished)).await
 }
 
 /// Lets the answer go on, and redirects to the new turn as soon as it runs.
 pub async fn go_on(at: InCampaign) -> Result<HttpResponse> {
     let turn = id(&at)?;
-    let done = again::continue_one(at.app.clone(), at.caller.clone(), &at.campaign.slug, turn, Wish::Later, None).await;
-    started(&at, done).await
+    follow(&at, turn, Next::Continuation).await
 }
 
-async fn started(at: &InCampaign, done: Result<HttpResponse>) -> Result<HttpResponse> {
-    match done {
-        Ok(response) => {
-            let location = response.headers().get("location").and_then(|value| value.to_str().ok()).unwrap_or_default();
-            let turn = location.rsplit('/').next().unwrap_or_default().to_owned();
-            Ok(at.redirect(&at.url(&format!("turns/{turn}")), "The turn has started."))
-        }
+async fn follow(at: &InCampaign, turn: Uuid, next: Next) -> Result<HttpResponse> {
+    let wanted = Following { campaign: at.campaign.slug.clone(), turn, next };
+    match again::start(&at.app, &at.caller, wanted).await {
+        Ok(turn) => Ok(at.redirect(&at.url(&format!("turns/{turn}")), "The turn has started.")),
         Err(error) => refused(at, error).await,
     }
 }

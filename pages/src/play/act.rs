@@ -9,11 +9,11 @@ use ai::{
     },
     state::Ai,
     turns::{
-        again::{self, Wished},
+        again::{self, Following, Next, Wished},
         answer,
         job::{Job, Way},
         running::Asker,
-        start::{Wish as AnswerWish, start},
+        start::start,
         view::Visibility,
     },
 };
@@ -170,8 +170,8 @@ pub async fn try_again(
     let done = async {
         from_our_page(&request)?;
         let Attempt {} = filled(form)?;
-        let caller = visitor.caller.clone();
-        again::try_again(app.clone(), caller, &link, turn, Wished::default(), AnswerWish::Later, None).await?;
+        let wanted = Following { campaign: link.clone(), turn, next: Next::Attempt(Wished::default()) };
+        again::start(&app, &visitor.caller, wanted).await?;
         Ok(empty_or_redirect(&request, &link))
     };
     page_or_alert(&request, done.await)

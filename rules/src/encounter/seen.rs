@@ -48,6 +48,9 @@ pub struct SeenOutcome {
     pub notes: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<SeenDamage>,
+    /// The target number of a friend's check, if somebody told it to everybody. Only the command that told it sets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dc_or_ac: Option<String>,
     /// The roll, if a friend made it.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub roll: Option<SeenRoll>,
@@ -404,6 +407,7 @@ impl<'a> Watcher<'a> {
             automatic: *automatic,
             notes: impossible.then(|| self.unnamed(notes)),
             damage: damage.as_ref().map(seen_damage),
+            dc_or_ac: None,
             roll: by_friends.then(|| SeenRoll {
                 components: components.clone(),
                 die_result: *die_result,
@@ -551,6 +555,7 @@ impl SeenOutcome {
             automatic: None,
             notes: None,
             damage: None,
+            dc_or_ac: None,
             roll: None,
             reasons: None,
             attacks: Vec::new(),

@@ -75,6 +75,7 @@ pub struct Outcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<StateChange>,
     /// Seven lines for a narrator; two if nothing was rolled.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schema(required = false)]
     pub raw: String,
     /// Who takes part. Decides which parts a player may see, and is never sent.

@@ -1,8 +1,8 @@
 //! The answers of resolvers.
 
 use rules::{
-    encounter::SeenOutcome,
-    resolve::{Outcome, StateChange},
+    encounter::{SeenOutcome, SeenRoll},
+    resolve::{DieShown, Outcome, StateChange},
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -36,6 +36,65 @@ impl OutcomeShown {
         }
     }
 
+    /// What it was: `Stealth Check`.
+    #[must_use]
+    pub fn check_type(&self) -> &str {
+        match self {
+            Self::Whole(outcome) => &outcome.check_type,
+            Self::Seen(outcome) => &outcome.check_type,
+        }
+    }
+
+    /// The roll; `None` if no d20 was rolled, or if the reader does not see it.
+    #[must_use]
+    pub fn roll(&self) -> Option<RollShown<'_>> {
+        let (die, total_modifier, total, dice) = match self {
+            Self::Whole(outcome) => (outcome.die_result, &outcome.total_modifier, outcome.total, &outcome.dice),
+            Self::Seen(outcome) => {
+                let SeenRoll { die_result, total_modifier, total, dice, .. } = outcome.roll.as_ref()?;
+                (*die_result, total_modifier, *total, dice)
+            }
+        };
+        (die > 0).then_some(RollShown { total_modifier, total, dice })
+    }
+
+    /// The target number, if the reader may know it.
+    #[must_use]
+    pub fn difficulty(&self) -> Option<&str> {
+        match self {
+            Self::Whole(outcome) => Some(outcome.dc_or_ac.as_str()),
+            Self::Seen(outcome) => outcome.dc_or_ac.as_deref(),
+        }
+    }
+
+    /// What came of it: its notes or, where the reader sees none, the result in a word or two.
+    #[must_use]
+    pub fn notes(&self) -> &str {
+        let notes = match self {
+            Self::Whole(outcome) => outcome.notes.as_str(),
+            Self::Seen(outcome) => outcome.notes.as_deref().unwrap_or_default(),
+        };
+        if notes.is_empty() { self.result() } else { notes }
+    }
+
+    /// The result in a word or two: `success`.
+    #[must_use]
+    pub fn result(&self) -> &str {
+        match self {
+            Self::Whole(outcome) => &outcome.outcome,
+            Self::Seen(outcome) => &outcome.outcome,
+        }
+    }
+
+    /// Tells the target number of a roll to everybody who sees the roll.
+    pub fn tell_difficulty(&mut self, difficulty: i32) {
+        if let Self::Seen(outcome) = self
+            && outcome.roll.is_some()
+        {
+            outcome.dc_or_ac = Some(difficulty.to_string());
+        }
+    }
+
     /// Takes out the changes.
     #[must_use]
     pub fn take_effects(&mut self) -> Vec<StateChange> {
@@ -44,6 +103,14 @@ impl OutcomeShown {
             Self::Seen(outcome) => std::mem::take(&mut outcome.effects),
         }
     }
+}
+
+/// A d20 roll as the reader of its outcome sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct RollShown<'a> {
+    pub total_modifier: &'a str,
+    pub total: i32,
+    pub dice: &'a [DieShown],
 }
 
 /// The result of a resolver or a rest. Its effects stand either in the outcome or, with whether each was applied, beside it.
@@ -79,6 +146,19 @@ pub struct ResolvedOutcome {
     #[serde(flatten)]
     #[schema(inline)]
     pub dice: DiceOrigin,
+}
+
+impl ResolvedOutcome {
+    /// The lines for a narrator, which tell no more than the reader sees. Takes them out of an outcome that has them already.
+    #[must_use]
+    pub fn take_lines(&mut self) -> String {
+        let told = self.told.as_deref().filter(|told| !told.is_empty());
+        match &mut self.outcome {
+            Some(OutcomeShown::Whole(outcome)) => std::mem::take(&mut outcome.raw),
+            Some(OutcomeShown::Seen(outcome)) => outcome.lines(told),
+            None => told.unwrap_or_default().to_owned(),
+        }
+    }
 }
 
 impl From<OutcomeShown> for ResolvedOutcome {

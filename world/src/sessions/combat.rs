@@ -21,7 +21,7 @@ use crate::{
 };
 use base::{
     error::{Error, Result},
-    stored::Columns,
+    stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
 
@@ -302,7 +302,7 @@ pub async fn going_on(tx: &TenantTx, campaign: Uuid, session: Option<Uuid>, read
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     if let Some(row) = row {
-        let reported: Vec<Encounter> = row.read_json("combat")?;
+        let reported: Vec<Encounter> = stored::readable(row.read_json("combat")).unwrap_or_default();
         fights.extend(reported.into_iter().map(|one| Fight { own: false, told: one.told(reader.role) }));
     }
     Ok(fights)

@@ -1,7 +1,6 @@
 //! A session for turns and tools: who plays, how far its turns have got, what its frontend reported.
 
-use serde_json::Value;
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, types::Json};
 use uuid::Uuid;
 
 use super::{
@@ -12,7 +11,7 @@ use super::{
 use base::{
     clock,
     error::{Error, Result},
-    stored::Columns,
+    stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
 
@@ -102,12 +101,12 @@ pub async fn reported_world(tx: &TenantTx, session: Uuid, hold: bool) -> Result<
         .fetch_optional(&mut *tx.connection().await)
         .await?
         .ok_or_else(|| Error::not_found("session"))?;
-    let world_state: Option<Value> = row.read("world_state")?;
+    // What cannot be read is as if it had not been reported. The next report replaces it.
     Ok(ReportedWorld {
         scene: row.read("scene_id")?,
         table_counts: row.read("table_counts")?,
-        world_state: world_state.map(serde_json::from_value).transpose().map_err(Error::internal)?,
-        encounters: row.read_json("combat")?,
+        world_state: stored::readable(row.read::<Option<Json<_>>>("world_state")).flatten().map(|Json(state)| state),
+        encounters: stored::readable(row.read_json("combat")).unwrap_or_default(),
     })
 }
 

@@ -172,7 +172,7 @@ impl ToolSpec for ResolveDeathSave {
 resolver_arguments! {
     /// A fall.
     FallArguments {
-        /// How deep, in feet.
+        /// Height of the fall, in feet.
         distance_ft: Within<0, 100_000>,
     }
 }

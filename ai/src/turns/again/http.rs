@@ -6,19 +6,19 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Wished, choose_one, continue_one, correct_one, try_again};
+use super::{Following, Next, Wished, choose_one, correct_one};
 use crate::{
     state::Ai,
     turns::{
         record::TurnRecord,
-        start::{TurnStarted, Wish},
+        start::{TurnStarted, Wish, respond},
         view::TurnView,
     },
 };
 use base::error::{Problem, Result};
 use edge::{
     caller::Caller,
-    http::{Answer, Body, NoBody, etag::Expected, validate},
+    http::{Answer, Body, NoBody, etag::Expected, idempotency::IdempotencyKey, validate},
 };
 
 /// How an answer is tried again.
@@ -92,7 +92,8 @@ pub async fn regenerate(
     let (campaign, turn) = path.into_inner();
     let RegenerateInput { model, hint, reroll, stream } = body.value;
     let wish = Wish::of(&request, stream);
-    try_again(app, caller, &campaign, turn, Wished { model, hint, reroll }, wish, body.idempotency).await
+    let next = Next::Attempt(Wished { model, hint, reroll });
+    follow(app, caller, Following { campaign, turn, next }, wish, body.idempotency).await
 }
 
 /// Lets the NPC or owner go on from its last answer, as a turn of its own.
@@ -111,7 +112,19 @@ pub async fn go_on(
 ) -> Result<HttpResponse> {
     let (campaign, turn) = path.into_inner();
     let wish = Wish::of(&request, body.value.stream);
-    continue_one(app, caller, &campaign, turn, wish, body.idempotency).await
+    follow(app, caller, Following { campaign, turn, next: Next::Continuation }, wish, body.idempotency).await
+}
+
+async fn follow(
+    app: web::Data<Ai>,
+    caller: Caller,
+    wanted: Following,
+    wish: Wish,
+    key: Option<IdempotencyKey>,
+) -> Result<HttpResponse> {
+    let (campaign, its_key) = (wanted.campaign.clone(), key.clone());
+    let run = move |app, caller, asker| super::run(app, caller, asker, wanted, its_key);
+    respond(app, caller, &campaign, wish, key, run).await
 }
 
 /// Chooses one of an answer's alternatives. The effects of the chosen one are reverted and those of this one applied, both or neither.

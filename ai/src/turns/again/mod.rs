@@ -8,7 +8,7 @@ mod choose;
 pub mod http;
 mod stored;
 
-use actix_web::{HttpResponse, web};
+use actix_web::web;
 use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
@@ -19,7 +19,6 @@ use super::{
     answer,
     job::{Again, Job, Way},
     running::Asker,
-    start::{Wish, respond},
     store::{self, Failure, NewTurn, Opened, Place},
     subject::Subject,
     view::{Status, TurnView},
@@ -138,29 +137,63 @@ pub struct Wished {
     pub reroll: bool,
 }
 
-/// Tries an answer again, for the API and the pages.
+/// What is to follow an answer.
+pub struct Following {
+    /// The campaign's id or slug.
+    pub campaign: String,
+    /// The answer's turn.
+    pub turn: Uuid,
+    pub next: Next,
+}
+
+/// What follows.
+pub enum Next {
+    /// Another attempt at the answer.
+    Attempt(Wished),
+    /// The NPC or owner goes on from it.
+    Continuation,
+}
+
+/// Starts what is to follow an answer, and gives the new turn's id as soon as it runs or waits.
+///
+/// # Errors
+/// `conflict` with what stands in the way; why the turn did not begin.
+pub async fn start(app: &web::Data<Ai>, caller: &Caller, wanted: Following) -> Result<Uuid> {
+    let run = move |app, caller, asker| run(app, caller, asker, wanted, None);
+    super::start::start(app, caller, true, run)?.turn().await
+}
+
+/// Runs what is to follow an answer.
 ///
 /// # Errors
 /// `conflict` with what stands in the way; the errors of a turn.
-pub async fn try_again(
+pub(super) async fn run(
     app: web::Data<Ai>,
     caller: Caller,
-    campaign: &str,
-    turn: Uuid,
-    wished: Wished,
-    wish: Wish,
+    asker: Asker,
+    Following { campaign, turn, next }: Following,
     key: Option<IdempotencyKey>,
-) -> Result<HttpResponse> {
-    let (named, its_key) = (campaign.to_owned(), key.clone());
-    let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
-        // Of a repeated request the answer is not the last one any more.
-        if let Some(stored) = answered(&app, &caller, its_key.as_ref()).await? {
-            return Ok(Written::Before(stored));
+) -> Result<Written<TurnView>> {
+    // Of a repeated request the answer is not the last one any more.
+    if let Some(stored) = answered(&app, &caller, key.as_ref()).await? {
+        return Ok(Written::Before(stored));
+    }
+    match next {
+        Next::Attempt(wished) => {
+            let (job, again) = prepare(&app, &caller, &campaign, turn, wished, key).await?;
+            attempt(&app, &caller, &campaign, job, again, &asker).await
         }
-        let (job, again) = prepare(&app, &caller, &named, turn, wished, its_key).await?;
-        attempt(&app, &caller, &named, job, again, &asker).await
-    };
-    respond(app, caller, campaign, wish, key, run).await
+        Next::Continuation => {
+            let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+            let id = campaign_id(&tx, &caller, &Ref::parse(&campaign)).await?;
+            let answer = Answer::find(&tx, &caller, id, turn, Lock::No).await?;
+            drop(tx);
+            let mut job = answer.job(&campaign, Way::Continuation, key);
+            job.action = GOES_ON.to_owned();
+            job.mechanics = None;
+            answer::run(&app, &caller, &job, &asker).await
+        }
+    }
 }
 
 async fn prepare(
@@ -230,33 +263,4 @@ async fn prepare(
     let mut job = answer.job(campaign, Way::Again(Box::new(again.clone()), greeting), key);
     job.mode = mode;
     Ok((job, again))
-}
-
-/// Lets an answer go on, for the API and the pages.
-///
-/// # Errors
-/// `conflict` with what stands in the way; the errors of a turn.
-pub async fn continue_one(
-    app: web::Data<Ai>,
-    caller: Caller,
-    campaign: &str,
-    turn: Uuid,
-    wish: Wish,
-    key: Option<IdempotencyKey>,
-) -> Result<HttpResponse> {
-    let (named, its_key) = (campaign.to_owned(), key.clone());
-    let run = async move |app: web::Data<Ai>, caller: Caller, asker: Asker| {
-        if let Some(stored) = answered(&app, &caller, its_key.as_ref()).await? {
-            return Ok(Written::Before(stored));
-        }
-        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-        let id = campaign_id(&tx, &caller, &Ref::parse(&named)).await?;
-        let answer = Answer::find(&tx, &caller, id, turn, Lock::No).await?;
-        drop(tx);
-        let mut job = answer.job(&named, Way::Continuation, its_key);
-        job.action = GOES_ON.to_owned();
-        job.mechanics = None;
-        answer::run(&app, &caller, &job, &asker).await
-    };
-    respond(app, caller, campaign, wish, key, run).await
 }

@@ -5,19 +5,20 @@
 //! several targets, nobody chooses. The answer has only what a player may see, whoever asked, because it is kept in the turn's
 //! record. The tools leave out the rest.
 
-use entity::message::{Author, Type};
-use rules::encounter::{Participant, SeenOutcome};
+use entity::message::Author;
+use rules::encounter::Participant;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::told::Told;
 use crate::tools::{self, Tool, arguments, encounters, spec::ToolCx};
 use base::error::{Error, Result};
 use world::{
     dice::service::DiceOrigin,
     encounters::{answers::ActionTold, stand::Stand},
-    messages::service::{self as messages, NewMessage, RollFacts},
+    messages::service::NewMessage,
     rules::{
         answers::{OutcomeShown, ResolvedOutcome},
         values::{UpTo, Within, Words},
@@ -221,30 +222,29 @@ pub(super) fn engine_says(error: &Error) -> String {
 ///
 /// # Errors
 /// `not_your_turn`, `no_action_left`; the tool's own errors.
-pub(crate) async fn run(stand: &Stand, cx: &ToolCx<'_>, tool: &Tool, arguments: Value) -> Result<Value> {
+pub(crate) async fn run(stand: &Stand, cx: &ToolCx<'_>, tool: &Tool, arguments: Value) -> Result<ResolvedOutcome> {
     if let Some(price) = price(stand, tool.name, &arguments) {
         let without_dice = ToolCx { dice: None, ..*cx };
         let paid = Box::pin(encounters::act(&without_dice, arguments::read(price)?)).await?;
-        if let Some(why) = paid.outcomes.first().filter(|outcome| outcome.why_impossible().is_some()) {
-            return serde_json::to_value(why).map_err(Error::internal);
+        if let Some(why) = paid.outcomes.into_iter().next().filter(|outcome| outcome.why_impossible().is_some()) {
+            return Ok(why.into());
         }
     }
     if tool.name != TOOL {
-        return tool.run(cx, arguments).await;
+        return tool.resolve(cx, arguments).await;
     }
     let ActionTold { outcomes, preview, standing, told, dice, .. } =
         Box::pin(encounters::act(cx, arguments::read(arguments)?)).await?;
     let outcome = outcomes.into_iter().next().unwrap_or_else(|| OutcomeShown::nothing(true));
     // The outcome keeps its effects as an action's answer has them.
-    let outcome = ResolvedOutcome {
+    Ok(ResolvedOutcome {
         preview,
         encounter_id: Some(stand.fight.id),
         round: Some(standing.round),
         told,
         dice: DiceOrigin { dice_unused: Vec::new(), ..dice },
         ..ResolvedOutcome::from(outcome)
-    };
-    serde_json::to_value(outcome).map_err(Error::internal)
+    })
 }
 
 /// The action that a check costs: using a skill takes an action, and for some skills one with a name of its own.
@@ -259,35 +259,14 @@ fn price(stand: &Stand, tool: &str, arguments: &Value) -> Option<Value> {
     Some(json!({ "encounter_id": stand.fight.id, "action": action, "participant_id": stand.own() }))
 }
 
-/// The result of [`run`] with lines for a narrator as its `raw`, and its text in the fight's log. The tool has left out what players
-/// must not see, so the lines cannot tell it.
-pub(super) fn outcome_and_text(mut result: Value) -> (Value, Option<String>) {
-    let told = result.get("told").and_then(Value::as_str).filter(|told| !told.is_empty()).map(str::to_owned);
-    let seen = serde_json::from_value(result.clone());
-    let lines = seen.map(|seen: SeenOutcome| seen.lines(told.as_deref()));
-    result["raw"] = json!(lines.unwrap_or_else(|_| told.clone().unwrap_or_default()));
-    (result, told)
-}
-
-/// The result of a check or a save, for the fight's log. Attacks and other actions write their own entries.
-pub(super) fn roll_of(result: &Value, name: &str, player: Uuid, turn: Uuid) -> Option<NewMessage> {
-    let word = |member: &str| result.get(member).and_then(Value::as_str).unwrap_or_default();
-    let die = result["die_result"].as_u64().filter(|die| *die > 0)?;
-    let total = result["total"].as_i64().unwrap_or_else(|| i64::try_from(die).unwrap_or_default());
-    let flavor = word("check_type");
-    let facts = [RollFacts {
-        formula: format!("1d20{}", word("total_modifier")),
-        total: total.into(),
-        flavor: flavor.to_owned(),
-        dice: result.get("dice").cloned().unwrap_or(Value::Null),
-    }];
-    let sentence = format!("{name}: {flavor} {total}: {}", word("outcome"));
-    Some(NewMessage {
-        kind: Type::Roll,
-        roll: Some(messages::roll_value(&facts)),
-        flavor: Some(flavor.to_owned()),
+/// A check or a save for the fight's log; `None` if its player sees no roll. Attacks and other actions write their own entries.
+pub(super) fn roll_of(decided: &ResolvedOutcome, name: &str, player: Uuid, turn: Uuid) -> Option<NewMessage> {
+    let told = Told::of(decided, name);
+    let message = |kind, content| NewMessage {
+        kind,
         player_id: Some(player),
         turn_id: Some(turn),
-        ..NewMessage::chat(Author::Player, name, sentence)
-    })
+        ..NewMessage::chat(Author::Player, name, content)
+    };
+    told.roll.is_some().then(|| told.message(message))
 }

@@ -6,7 +6,7 @@
 //! - [`job`] is a request and [`resolution`] its answer; `turn` opens the turn and does its work.
 //! - [`ruling`] is the part that decides; planner turns use it too. If the character is in a fight, `fight` turns a proposal into a
 //!   call for the encounter engine.
-//! - [`narrate`] tells the decision, for the command `do`.
+//! - [`told`] says the decision in words for the table, and [`narrate`] tells it, for the command `do`.
 //! - [`mechanics()`] reads a decision for a later turn that tells it; [`settled`] stores decisions made without a model.
 
 mod context;
@@ -19,6 +19,7 @@ mod offer;
 pub mod resolution;
 pub mod ruling;
 pub mod settled;
+pub(crate) mod told;
 mod turn;
 
 pub use context::{Acting, acting};

@@ -10,13 +10,14 @@ use crate::turns::{
     talk::Talk,
 };
 use llm::Usage;
+use world::rules::answers::ResolvedOutcome;
 
 /// The answer to a client.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
 pub struct Resolution {
     /// The outcome: check, components, dice, success, damage, changes.
     #[schema(value_type = Object)]
-    pub parsed: Value,
+    pub parsed: Box<ResolvedOutcome>,
     /// The outcome in seven lines, for a narrator.
     pub raw: String,
     /// The tool that the model chose.
@@ -46,17 +47,8 @@ impl TurnAnswer for Resolution {
 impl Resolution {
     /// The decision in a turn in progress.
     #[must_use]
-    pub fn of(decided: &Decided, narration: Option<String>, talk: &Talk<'_>) -> Self {
-        Self {
-            parsed: decided.parsed.clone(),
-            raw: decided.raw.clone(),
-            tool: decided.tool,
-            arguments: decided.arguments.clone(),
-            narration,
-            usage: talk.usage,
-            turn_id: talk.id,
-            told: decided.told.clone(),
-            unclear: decided.unclear.clone(),
-        }
+    pub fn of(decided: Decided, narration: Option<String>, talk: &Talk<'_>) -> Self {
+        let Decided { tool, arguments, raw, outcome, told, unclear } = decided;
+        Self { parsed: outcome, raw, tool, arguments, narration, usage: talk.usage, turn_id: talk.id, told, unclear }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -32,7 +33,9 @@ use db::{
 use edge::{models::Choice, tenants::tasks::Task};
 use entity::session;
 use llm::{ChatRequest, Message, ReplyMode, Role, ToolChoice, reply};
-use world::{encounters::stand::Stand, playing::Reader};
+use world::{
+    encounters::stand::Stand, messages::service::NewMessage, playing::Reader, rules::answers::ResolvedOutcome,
+};
 
 const NO_CHECK: &str = "mark_no_check";
 const IMPOSSIBLE: &str = "mark_impossible";
@@ -43,12 +46,22 @@ const STEPS_MAX: usize = 2;
 pub struct Decided {
     pub tool: &'static str,
     pub arguments: Value,
+    /// The lines for a narrator.
     pub raw: String,
-    pub parsed: Value,
+    /// The same in members.
+    pub outcome: Box<ResolvedOutcome>,
     /// The text that the fight's log already has.
     pub told: Option<String>,
     /// What to ask the player. If set, nothing was done.
     pub unclear: Option<String>,
+}
+
+/// A decision as the turn's record keeps it.
+#[derive(Serialize)]
+struct WithLines<'a> {
+    #[serde(flatten)]
+    outcome: &'a ResolvedOutcome,
+    raw: &'a str,
 }
 
 impl Decided {
@@ -166,34 +179,34 @@ impl Ruling<'_, '_> {
         if !self.preview {
             self.talk.asker.acts();
         }
-        let result = self.run(tool, &arguments, decides).await?;
-        let (mut result, told) = match self.stand() {
-            Some(_) if decides => {
-                let (result, told) = fight::outcome_and_text(result);
-                let has_told = matches!(tool.name, fight::TOOL | fight::ATTACK);
-                let roll = || fight::roll_of(&result, &self.acting.name, self.player, self.talk.id);
-                let told = if has_told { told } else { roll().map(|message| message.content) };
-                (result, told)
-            }
-            _ => (result, None),
+        let mut outcome = Box::new(self.run(tool, &arguments, decides).await?);
+        let raw = outcome.take_lines();
+        let told = match (self.stand(), tool.name) {
+            (Some(_), fight::TOOL | fight::ATTACK) => outcome.told.clone().filter(|told| !told.is_empty()),
+            (Some(_), _) if decides => self.roll_of(&outcome).map(|message| message.content),
+            _ => None,
         };
+        let result = serde_json::to_value(WithLines { outcome: &outcome, raw: &raw }).map_err(Error::internal)?;
         let call = ToolCall {
             id: id.to_owned(),
             name: tool.name.to_owned(),
             arguments: shown.clone(),
             status: CallStatus::Succeeded,
-            result: Some(result.clone()),
+            result: Some(result),
             error: None,
         };
         self.tell(|| Item::result(&call));
         self.talk.tool_calls.push(call);
         metrics::TOOL_CALLS.with_label_values(&[tool.name, "succeeded"]).inc();
-        let raw = result.as_object_mut().and_then(|r| r.remove("raw"));
-        let raw = raw.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned();
-        if let (false, Some(dice), Some(members)) = (decides, &self.dice, result.as_object_mut()) {
-            members.insert("dice_unused".to_owned(), json!(dice));
+        if let (false, Some(dice)) = (decides, self.dice) {
+            outcome.dice.dice_unused = dice.to_vec();
         }
-        Ok(Decided { tool: tool.name, arguments: shown, raw, parsed: result, told, unclear: None })
+        Ok(Decided { tool: tool.name, arguments: shown, raw, outcome, told, unclear: None })
+    }
+
+    /// A check or a save for the fight's log.
+    fn roll_of(&self, outcome: &ResolvedOutcome) -> Option<NewMessage> {
+        fight::roll_of(outcome, &self.acting.name, self.player, self.talk.id)
     }
 
     /// The arguments as players read them: in a fight without the difficulty that the model chose, which nobody told them.
@@ -204,7 +217,7 @@ impl Ruling<'_, '_> {
         arguments
     }
 
-    async fn run(&self, tool: &tools::Tool, arguments: &Value, decides: bool) -> Result<Value> {
+    async fn run(&self, tool: &tools::Tool, arguments: &Value, decides: bool) -> Result<ResolvedOutcome> {
         let talk = &*self.talk;
         let actor = talk.caller.actor().in_turn(talk.id, Origin::Turn);
         // The turn's record keeps what a fight tells, so it tells everybody only what players may see.
@@ -237,7 +250,7 @@ impl Ruling<'_, '_> {
             };
             let result = match self.stand() {
                 Some(stand) => self.run_in(stand, &cx, tool, arguments).await?,
-                None => tool.run(&cx, arguments.clone()).await?,
+                None => tool.resolve(&cx, arguments.clone()).await?,
             };
             work.commit().await?;
             Ok(result)
@@ -246,13 +259,18 @@ impl Ruling<'_, '_> {
     }
 
     /// The same in a fight: a check costs an action, and its result is written to the log.
-    async fn run_in(&self, stand: &Stand, cx: &ToolCx<'_>, tool: &tools::Tool, arguments: &Value) -> Result<Value> {
-        let result = fight::run(stand, cx, tool, arguments.clone()).await?;
+    async fn run_in(
+        &self,
+        stand: &Stand,
+        cx: &ToolCx<'_>,
+        tool: &tools::Tool,
+        arguments: &Value,
+    ) -> Result<ResolvedOutcome> {
+        let outcome = fight::run(stand, cx, tool, arguments.clone()).await?;
         if !matches!(tool.name, fight::TOOL | fight::ATTACK) && !self.preview {
-            let message = fight::roll_of(&result, &self.acting.name, self.player, self.talk.id);
-            cx.work.say(message.into_iter().collect()).await?;
+            cx.work.say(self.roll_of(&outcome).into_iter().collect()).await?;
         }
-        Ok(result)
+        Ok(outcome)
     }
 
     /// Records a call that could not be executed.

@@ -104,7 +104,7 @@ impl<V: Serialize> Turn for RulesTurn<'_, V> {
 
     async fn work(&mut self) -> Result<Made<V>> {
         let (decided, narration) = self.decide().await?;
-        self.finish(&decided, narration).await
+        self.finish(decided, narration).await
     }
 
     fn failed(&self, status: Status, _why: &Error) -> Result<Recorded> {
@@ -145,9 +145,10 @@ impl<V: Serialize> RulesTurn<'_, V> {
         Ok((decided, narration))
     }
 
-    async fn finish(&self, decided: &Decided, narration: Option<String>) -> Result<Made<V>> {
+    async fn finish(&self, decided: Decided, narration: Option<String>) -> Result<Made<V>> {
+        let raw = decided.raw.clone();
         let resolution = Resolution::of(decided, narration, &self.talk);
-        let record = self.recorded(Status::Succeeded, &decided.raw, resolution.narration.clone())?.record;
+        let record = self.recorded(Status::Succeeded, &raw, resolution.narration.clone())?.record;
         let (answer, messages) = (self.job.answer)(resolution, &self.teller())?;
         let answer = Made::ok(answer)?;
         let ended = Ended {
@@ -158,7 +159,7 @@ impl<V: Serialize> RulesTurn<'_, V> {
             reply: None,
         };
         if let Some(live) = &self.talk.asker.live {
-            live.say(&decided.raw);
+            live.say(&raw);
         }
         self.talk.save_told().await;
         self.talk.end(&self.row(), ended, &messages, Rest::default()).await?;

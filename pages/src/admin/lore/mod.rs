@@ -13,7 +13,7 @@ use super::{
     form::{EXTENSIONS, EXTERNAL_REF, Field, Group, Kind},
     world_row::World,
 };
-use ai::prompt::{LoreReason, scope::LoreScope};
+use ai::prompt::{HeldBack, LoreReason, scope::LoreScope};
 use base::error::Result;
 use db::tenancy::TenantTx;
 use world::{actors, lore::LoreEntries};
@@ -60,9 +60,14 @@ pub fn reason_in_words(reason: &LoreReason) -> String {
         }
         LoreReason::Keyword(scope) => format!("keyword: activated this turn, {}", about(scope)),
         LoreReason::OtherScope(scope) => format!("{}, which concerns nobody here", about(scope)),
+        LoreReason::Secret => format!("secret: {UNKNOWING}"),
+        LoreReason::HeldBack(HeldBack::Secret) => format!("secret: a key was met, but {UNKNOWING}"),
         other => other.to_string(),
     }
 }
+
+/// Why a secret is not told. The editor's field for `known_by` is called so.
+const UNKNOWING: &str = "whoever answers is not under \"Known by\"";
 
 fn about(scope: &LoreScope) -> String {
     match scope.scope {
