@@ -27,6 +27,16 @@ addEventListener("pageshow", () => {
   for (const busy of document.querySelectorAll("button[aria-busy]")) busy.removeAttribute("aria-busy");
 });
 
+// Buttons that copy a link. Where the browser lets nobody write to the clipboard, the link can be selected.
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    const copied = await navigator.clipboard.writeText(button.dataset.copy).then(() => true, () => false);
+    button.textContent = copied ? "Copied" : "The browser did not allow it";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+}
+
 // If a form was rejected, the list of its problems gets the focus.
 document.getElementById("problems")?.focus();
 

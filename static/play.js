@@ -1,13 +1,39 @@
 // What the table's page does with a script.
 "use strict";
 
-// A link is /play/{campaign}#token. The token is sent once, as a form. Opening another link on the same page changes only the hash, so
+const table = location.pathname.split("/").slice(0, 3).join("/");
+
+// What is typed and not sent is kept in this browser until it is sent, for the case that the visit ends meanwhile. It is for the character
+// that it was written as; the page of somebody without a visit does not know which one.
+const draft = {
+  name: `unsent ${table}`,
+  player: document.querySelector("[data-player]")?.dataset.player ?? null,
+  get() {
+    try {
+      const { player, text } = JSON.parse(localStorage.getItem(this.name)) ?? {};
+      return !player || player === this.player ? text ?? "" : "";
+    } catch {
+      return "";
+    }
+  },
+  set(text) {
+    try {
+      if (text) localStorage.setItem(this.name, JSON.stringify({ player: this.player, text }));
+      else localStorage.removeItem(this.name);
+    } catch { /* The browser keeps nothing. */ }
+  },
+};
+const unsent = document.getElementById("unsent");
+if (unsent) draft.set(unsent.value);
+document.getElementById("leave")?.addEventListener("submit", () => draft.set(""));
+
+// A link is /play/{campaign}#secret. The secret is sent once, as a form. Opening another link on the same page changes only the hash, so
 // that is watched too.
 const enter = () => {
   if (location.hash.length < 2) return;
   const form = document.createElement("form");
   form.method = "post";
-  form.action = `${location.pathname.replace(/\/enter$/, "")}/enter`;
+  form.action = `${table}/enter`;
   form.hidden = true;
   const token = document.createElement("input");
   token.name = "token";
@@ -26,6 +52,8 @@ if (log) {
   const words = document.getElementById("text");
   const follow = () => { log.scrollTop = log.scrollHeight; };
   follow();
+  if (words.value === "") words.value = draft.get();
+  words.addEventListener("input", () => draft.set(words.value));
   // New messages scroll the log only if its end is visible.
   let atEnd = true;
   log.addEventListener("scroll", () => { atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 80; });
@@ -46,6 +74,31 @@ if (log) {
     if (known && document.getElementById(known[1])) event.preventDefault();
   });
 
+  // A connection that is lost for more than a moment is said at the top, and no longer when it is back. A visit that is over stays said.
+  const connection = document.getElementById("connection");
+  const alerts = document.getElementById("alert");
+  const isTable = (event) => event.target.matches(".table");
+  let isOver = false;
+  let lost;
+  document.body.addEventListener("htmx:sseError", (event) => {
+    if (isTable(event) && !isOver) lost ??= setTimeout(() => { connection.hidden = false; }, 3000);
+  });
+  const found = () => {
+    clearTimeout(lost);
+    lost = undefined;
+    connection.hidden = true;
+  };
+  document.body.addEventListener("htmx:sseOpen", (event) => { if (isTable(event)) found(); });
+  document.body.addEventListener("htmx:sseClose", (event) => {
+    if (!isTable(event)) return;
+    isOver = true;
+    found();
+  });
+  // Other messages about something that failed are gone when something else is tried, or when the fight goes on without it.
+  const settled = () => { if (!isOver) alerts.replaceChildren(); };
+  words.addEventListener("input", settled);
+  document.getElementById("fights").addEventListener("htmx:sseMessage", settled);
+
   // A new connection sends the reply from its first word, so what is there is removed.
   document.body.addEventListener("htmx:sseError", (event) => {
     const lost = event.detail.source.readyState === EventSource.CLOSED;
@@ -57,17 +110,27 @@ if (log) {
     const coming = event.target.closest("[data-pending]");
     if (!coming) return;
     coming.querySelector(".coming")?.classList.remove("coming");
-    if (coming.querySelector(".alert") && words.value === "") words.value = coming.querySelector(".words").textContent;
+    if (coming.querySelector(".alert") && words.value === "") {
+      words.value = coming.querySelector(".words").textContent;
+      draft.set(words.value);
+    }
   });
 
+  // What was said to this player alone is gone after the next words.
+  document.body.addEventListener("htmx:beforeRequest", (event) => {
+    if (!event.target.contains(words)) return;
+    for (const aside of document.querySelectorAll(".aside")) aside.dataset.old = "";
+  });
   document.body.addEventListener("htmx:afterRequest", (event) => {
     if (!event.detail.successful) return;
-    document.getElementById("alert").replaceChildren();
+    settled();
     // The result of a roll is among the messages, so their view is shown. Actions of a fight leave the fight's view open.
     if (event.target.matches(".rolls")) document.getElementById("view-talk").checked = true;
     if (event.target.contains(words)) {
       words.value = "";
+      draft.set("");
       words.focus();
+      for (const aside of document.querySelectorAll(".aside[data-old]")) aside.remove();
       // The words of failed replies were just sent again.
       for (const failed of document.querySelectorAll("[data-pending] .alert")) failed.closest("[data-pending]").remove();
     }
@@ -79,8 +142,8 @@ if (log) {
   document.body.addEventListener("htmx:sendError", () => {
     const alert = document.createElement("p");
     alert.className = "alert";
-    alert.textContent = "The table cannot be reached. Try again in a moment.";
-    document.getElementById("alert").replaceChildren(alert);
+    alert.textContent = "The table cannot be reached. What you wrote is still here: send it again in a moment.";
+    alerts.replaceChildren(alert);
   });
 
   // The recipient stays selected while others come and go. When a fight begins, the game becomes the recipient.

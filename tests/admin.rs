@@ -153,7 +153,7 @@ async fn somebody_waits(server: &Server) {
 
 /// Whether a page is a file, which no browser shows.
 fn is_file(path: &str) -> bool {
-    path.ends_with(".json") || path.ends_with("/exchange/card")
+    path.ends_with(".json") || path.ends_with(".svg") || path.ends_with("/exchange/card")
 }
 
 /// A text of a page without tags, with single spaces.

@@ -147,6 +147,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "tools",
             "actors",
+            "player_links",
             "guidance",
             "significance",
             "dice",
@@ -226,6 +227,7 @@ const MAY_USE_THE_POOL: &[&str] = &[
     "pgcluster/src",
     "db/src",
     "edge/src/caller/keys.rs",
+    "edge/src/caller/links.rs",
     "edge/src/origins.rs",
     "edge/src/tenant_settings/service.rs",
     "edge/src/users/links.rs",

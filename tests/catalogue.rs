@@ -27,6 +27,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("seaql_migrations", "the list of migrations is the database's, not a tenant's"),
     ("seaql_migrations_pkey", "the list of migrations is the database's, not a tenant's"),
     ("tenant_slug_key", "the operator names tenants by their slugs; only the schema's owner looks them up"),
+    ("player_link_hash_key", "a link is looked up before its tenant is known, in player_link_of"),
     ("api_key_prefix_key", "a key is looked up before its tenant is known, in auth_key"),
     (
         "bridge_connection_of_server",

@@ -1,9 +1,10 @@
-//! The table in a browser: by plain HTTP (`door`, `forms`), and in a real Chromium (`talk`, `live`, `looks`); `fight` does
+//! The table in a browser: by plain HTTP (`door`, `forms`, `links`), and in a real Chromium (`talk`, `live`, `looks`); `fight` does
 //! both.
 
 mod door;
 mod fight;
 mod forms;
+mod links;
 mod live;
 mod looks;
 mod talk;

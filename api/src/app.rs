@@ -31,6 +31,7 @@ impl App {
             proxies: config.proxies.clone(),
             connections: config.connections,
             admission: config.admission,
+            public_url: config.public_url.clone(),
             pool,
             secrets,
         });

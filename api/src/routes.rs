@@ -16,8 +16,8 @@ use edge::{
     tenant_settings, users,
 };
 use world::{
-    campaigns, characters, dice, encounters, erasure, interchange, lore, memory, messages, npcs, owners, rules, scenes,
-    sessions, significance,
+    campaigns, characters, dice, encounters, erasure, interchange, lore, memory, messages, npcs, owners, player_links,
+    rules, scenes, sessions, significance,
 };
 
 /// Registers all routes of the API, and answers for all other paths outside of `/v1` with `others`.
@@ -225,6 +225,10 @@ fn v1(to: &mut impl Routes) {
         characters::http::delete,
         characters::http::revisions,
         characters::http::restore,
+        player_links::http::list,
+        player_links::http::create,
+        player_links::http::get,
+        player_links::http::revoke,
         messages::http::list,
         messages::http::create,
         messages::http::get,

@@ -45,6 +45,9 @@ pub static REQUEST_SECONDS: LazyLock<HistogramVec> =
 /// Attempts to sign in to the editor.
 pub static SIGN_INS: LazyLock<IntCounterVec> =
     LazyLock::new(|| counters("sign_ins_total", "Attempts to sign in to the editor by outcome", &["outcome"]));
+/// Visits to the table that began, by what they began with.
+pub static VISITS: LazyLock<IntCounterVec> =
+    LazyLock::new(|| counters("visits_total", "Visits to the table that began, by what they began with", &["by"]));
 /// Connections that were rejected because their address already held the allowed number.
 pub static CONNECTIONS_REFUSED: LazyLock<IntCounter> =
     LazyLock::new(|| counter("connections_refused_total", "Connections rejected because their address held too many"));
@@ -363,6 +366,7 @@ const LABELLED: &[&LazyLock<IntCounterVec>] = &[
     &SEGMENTS_BUILT,
     &PROMPTS_OVER_CONTEXT,
     &SIGN_INS,
+    &VISITS,
     &IMPORTS,
     &ACTIONS,
     &REACTIONS,

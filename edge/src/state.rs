@@ -22,7 +22,7 @@ use crate::{
     origins::Origins,
     passwords::Passwords,
 };
-use base::{error::Result, secrets::Secrets};
+use base::{error::Result, secrets::Secrets, watched::Watched};
 use db::{feeds::Feeds, pool::Pool};
 
 /// What lower layers tell the layers above. The memory and the work of those layers depend on rows that lower layers
@@ -47,6 +47,8 @@ pub struct Parts {
     pub proxies: Proxies,
     pub connections: ConnectionSettings,
     pub admission: AdmissionSettings,
+    /// The address that people use, if the operator set one.
+    pub public_url: Option<String>,
 }
 
 /// The state of this layer. Each layer above has a state of its own, which dereferences to the one below.
@@ -62,16 +64,20 @@ pub struct Edge {
     pub proxies: Proxies,
     pub llm: Models,
     pub feeds: Feeds,
+    /// The links by which somebody is at a table of this server now, each by its tenant and its id. A watcher gets `true` when the link no
+    /// longer works.
+    pub open_links: Watched<(Uuid, Uuid), bool>,
     pub passwords: Passwords,
     above: OnceLock<Weak<dyn Above>>,
     pub origins: Origins,
+    public_url: Option<String>,
     stopping: AtomicBool,
 }
 
 impl Edge {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let Parts { pool, secrets, models, proxies, connections, admission } = parts;
+        let Parts { pool, secrets, models, proxies, connections, admission, public_url } = parts;
         Self {
             keys: Keys::new(pool.clone()),
             tokens: Tokens::new(&secrets),
@@ -82,9 +88,11 @@ impl Edge {
             proxies,
             llm: models,
             feeds: Feeds::default(),
+            open_links: Watched::default(),
             passwords: Passwords::default(),
             above: OnceLock::new(),
             origins: Origins::default(),
+            public_url,
             stopping: AtomicBool::new(false),
             pool,
             secrets,
@@ -128,6 +136,15 @@ impl Edge {
     pub fn close(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         self.feeds.close();
+    }
+
+    /// The address with which links of this server begin: the one that the operator set, or else the one to which the request was sent.
+    #[must_use]
+    pub fn address(&self, request: &HttpRequest) -> String {
+        self.public_url.clone().unwrap_or_else(|| {
+            let info = request.connection_info();
+            format!("{}://{}", info.scheme(), info.host())
+        })
     }
 
     /// The address of the client that sent a request.

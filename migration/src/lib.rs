@@ -3,9 +3,10 @@
 //! | `sql/…` | |
 //! |---|---|
 //! | `roles` | the server's role; `make_tenant_table`, which gives a table its row security, grants and triggers; ids |
-//! | `tenants` `accounts` | tenants, their keys and tokens; users of the editor |
+//! | `tenants` `accounts` | tenants and their keys; users of the editor |
 //! | `journal` `heads` | the journal of the world; versions of what prompts are built from |
 //! | `world` `lore` `memory` `messages` | campaigns, characters, owners, NPCs; lore; memories; scenes and messages |
+//! | `table` | who may be at the table in a browser: links of players, visits |
 //! | `sessions` `bridge` | sessions of frontends; their connections |
 //! | `turns` `reverts` `reactions` `usage` | turns; how they are reverted; turns that nobody asked for; models and what they cost |
 //! | `servers` `idempotency` | which servers are alive; requests that are sent again |

@@ -17,6 +17,7 @@ const TOPICS: &[&str] = &[
     include_str!("sql/lore.sql"),
     include_str!("sql/memory.sql"),
     include_str!("sql/messages.sql"),
+    include_str!("sql/table.sql"),
     include_str!("sql/sessions.sql"),
     include_str!("sql/usage.sql"),
     include_str!("sql/servers.sql"),

@@ -83,6 +83,9 @@ async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation, ma
             }
             "session" => tenant.post(&at("/sessions"), json!({ "client_id": "vtt" })).await.expect(201).id().into(),
             "encounter" => encounter(tenant, operation).await,
+            "player_link" => {
+                tenant.post(&at("/player-links"), json!({ "player_id": "player_alice" })).await.expect(201).id().into()
+            }
             "memory" => {
                 let memory = json!({ "player_id": "player_alice", "text": "She pays." });
                 tenant.post(&at("/npcs/innkeeper_bob/memories"), memory).await.expect(201).id().into()

@@ -216,8 +216,11 @@ async fn a_lost_connection_comes_back_without_double_messages() {
     browser.until("the table", "return document.getElementById('log')").await;
     first.post("/messages", json!({ "content": "Before." })).await.unwrap().expect(201);
     browser.sees("#said", "Before.").await;
+    let said_lost = "return !document.getElementById('connection').hidden";
+    assert_eq!(browser.js(said_lost).await, json!(false));
     first.terminate().await;
     assert!(first.stopped().await);
+    browser.until("the lost connection is said", said_lost).await;
     browser.write("#text", "Is anybody there?").await;
     browser.click(".say button").await;
     browser.sees("#alert", "cannot be reached").await;
@@ -225,6 +228,7 @@ async fn a_lost_connection_comes_back_without_double_messages() {
     let again = prepared.start_with(&model, &[("RUST_LOG", "error"), ("TAVERNKEEP_BIND", &address)]).await;
     again.post("/messages", json!({ "content": "After." })).await.unwrap().expect(201);
     browser.sees("#said", "After.").await;
+    browser.until("it is no longer said", format!("return !({})", said_lost.trim_start_matches("return "))).await;
     assert_eq!(browser.text("#said").await.matches("Before.").count(), 1);
     again.post("/messages", json!({ "content": "And on." })).await.unwrap().expect(201);
     browser.sees("#said", "And on.").await;

@@ -47,6 +47,8 @@ async fn a_player_sits_down_talks_and_leaves() {
     assert_eq!(browser.text("#alert").await, "");
 
     browser.click(".play header button").await;
+    browser.until("the question", "return document.getElementById('leave')").await;
+    browser.click("#leave button").await;
     browser.until("the door", "return document.getElementById('enter')").await;
     browser.goto(&format!("{}/play/port-town", server.url)).await;
     assert_eq!(browser.count("#log").await, 0, "the visit is over");

@@ -65,6 +65,11 @@ impl Rows {
         ids.insert("reactions", reaction);
         ids.insert("replies", reply);
         ids.insert("players", alice.clone());
+        let link = json!({ "player_id": alice, "name": canary });
+        let link = world.post("/player-links", link).await.expect(201).id();
+        ids.insert("player-links", link.clone());
+        // The same in the editor.
+        ids.insert("invite", link);
         let session = json!({ "client_id": canary, "world_state": { "active_scene": { "id": "s", "name": canary } } });
         ids.insert("sessions", world.post("/sessions", session).await.expect(201).id());
         let fight =
@@ -179,6 +184,7 @@ impl Rows {
             ("POST", "verify") => {
                 json!({ "server_seed": "00".repeat(32), "client_seed": "New", "counter": 1, "formula": "1d20" })
             }
+            ("POST", "player-links") => json!({ "player_id": self.alice }),
             ("POST", "sessions") => json!({ "client_id": "new" }),
             ("PATCH", "sessions") => json!({ "dice": "frontend" }),
             ("PUT", "world-state") => json!({ "session_info": { "gm_name": "New" } }),

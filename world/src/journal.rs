@@ -342,7 +342,7 @@ impl Follower {
         let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
         let page = page(&tx, &self.caller, self.campaign, self.after, FOLLOWED_ROWS).await?;
         // After the rows were read: a credential that is valid now was valid when they were committed.
-        let lives = keys::lives(&tx, self.caller.key.unwrap_or_default()).await?;
+        let lives = keys::lives(&tx, &self.caller).await?;
         drop(tx);
         // A token carries its own expiry, and may depend on a character or a visit.
         Ok((lives && self.app.keys.is_live(&self.caller).await?).then(|| page.read()))

@@ -13,7 +13,6 @@ mod turn;
 mod user;
 mod with_postgres;
 
-use edge::auth::player_link;
 use std::{io::Write, net::SocketAddr, path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -31,10 +30,12 @@ use base::{
 };
 use edge::{
     auth::service::store_key,
-    caller::{Scope, jwt::Tokens, keys::NewKey},
+    caller::{Scope, keys::NewKey},
     tenant_settings::service as tenants,
     tenants::TenantLimits,
 };
+use time::OffsetDateTime;
+use world::player_links::operator::{self, Whom};
 
 const SETTINGS_HELP: &str =
     "`tavernkeep serve --help` lists all settings. Other commands read what they need from the environment.";
@@ -75,7 +76,7 @@ enum Command {
         #[command(subcommand)]
         command: model::ModelCommand,
     },
-    /// Print a link with which somebody plays a character in the browser. It expires after an hour.
+    /// Make a link with which somebody plays a character in the browser, and print it. It lasts until it is revoked.
     PlayLink {
         #[arg(long, default_value = demo::TENANT)]
         tenant: String,
@@ -84,6 +85,9 @@ enum Command {
         /// The character's slug.
         #[arg(long, default_value = demo::PLAYER)]
         player: String,
+        /// After how long the link ends, such as `30d`, `12h` or `5m`.
+        #[arg(long)]
+        expires_in: Option<String>,
         /// The server's public URL. Default: TAVERNKEEP_PUBLIC_URL, or the address that the running server listens on.
         #[arg(long)]
         url: Option<String>,
@@ -269,8 +273,10 @@ async fn run(cli: Cli, given: &Given) -> Result<ExitCode> {
             say(json, &serde_json::json!({ "migrated": true }), "The schema is up to date.");
         }
         Command::Demo => make_demo(&config, &url, json).await?,
-        Command::PlayLink { tenant, campaign, player, url: server } => {
-            print_play_link(&mut config, &url, (&tenant, &campaign, &player), server, json).await?;
+        Command::PlayLink { tenant, campaign, player, expires_in, url: server } => {
+            let whom = Whom { tenant: &tenant, campaign: &campaign, player: &player };
+            let expires_at = expires_in.as_deref().map(ends_in).transpose()?;
+            print_play_link(&mut config, &url, (whom, expires_at), server, json).await?;
         }
         Command::Act { whom, dry_run, text } => return players::act(config, &url, &whom, (text, dry_run), json).await,
         Command::Give { whom, name, arguments } => {
@@ -335,18 +341,18 @@ async fn make_demo(config: &Config, url: &str, json: bool) -> Result<()> {
 async fn print_play_link(
     config: &mut Config,
     url: &str,
-    (tenant, campaign, player): (&str, &str, &str),
+    (whom, expires_at): (Whom<'_>, Option<OffsetDateTime>),
     server: Option<String>,
     json: bool,
 ) -> Result<()> {
-    let tokens = Tokens::new(&serve::secrets_of(config)?);
+    let secrets = serve::secrets_of(config)?;
     let made = database::in_time(async {
         let mut db = database::as_owner(url).await?;
         let server = match server {
             Some(server) => server,
             None => address::of_server(config, &mut db).await?,
         };
-        Ok((server, player_link::make(&mut db, &tokens, (tenant, campaign, player)).await?))
+        Ok((server, operator::make(&mut db, &secrets, whom, "", expires_at).await?))
     });
     let (server, link) = made.await?;
     let link = format!("{}{link}", server.trim_end_matches('/'));
@@ -418,10 +424,7 @@ async fn key(url: &str, command: KeyCommand, json: bool) -> Result<()> {
                     known.ok_or_else(|| Error::new(Code::ValidationFailed, format!("`{scope}` is not a scope.")))?,
                 );
             }
-            let expires_at = match expires_in {
-                None => None,
-                Some(text) => Some(clock::later(clock::now(), duration(&text)?)),
-            };
+            let expires_at = expires_in.as_deref().map(ends_in).transpose()?;
             let (id, _) = tenants::by_slug(&mut db, &tenant).await?;
             let new = NewKey::generate();
             store_key(&mut db, id, &new, &name, &parsed, expires_at).await?;
@@ -441,6 +444,11 @@ async fn key(url: &str, command: KeyCommand, json: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The end of a duration that begins now.
+fn ends_in(text: &str) -> Result<OffsetDateTime> {
+    Ok(clock::later(clock::now(), duration(text)?))
 }
 
 /// Parses a duration such as `30d`, `12h`, `5m` or `90s`.

@@ -1,6 +1,5 @@
 //! `serve`: sets up the database, schema, model and HTTP, and shuts them down in order.
 
-use edge::auth::player_link;
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use actix_web::web;
@@ -16,6 +15,7 @@ use base::{
 };
 use llm::Endpoint;
 use pgcluster::EmbeddedPostgres;
+use world::player_links::operator::{self, Whom};
 
 /// The server's data: an outside database, or the embedded PostgreSQL.
 struct Data {
@@ -176,15 +176,19 @@ pub(super) async fn interrupted() {
     }
 }
 
-/// Prints a link to the demo's page at the table.
+/// The name of the link that is printed.
+const PRINTED: &str = "Printed when the server starts";
+
+/// Prints a link to the demo's page at the table, the same one each time.
 async fn invite(address: &str, owner_url: &str, app: &App) {
     let made = async {
         let mut db = database::as_owner(owner_url).await?;
-        player_link::make(&mut db, &app.tokens, (demo::TENANT, demo::CAMPAIGN, demo::PLAYER)).await
+        let whom = Whom { tenant: demo::TENANT, campaign: demo::CAMPAIGN, player: demo::PLAYER };
+        operator::find_or_make(&mut db, &app.secrets, whom, PRINTED).await
     };
     match made.await {
         Ok(link) => print(format_args!(
-            "Play in the browser (the link is valid for an hour; `tavernkeep play-link` makes another):\n  {address}{link}\n"
+            "Play in the browser (`tavernkeep play-link` makes a link for another character):\n  {address}{link}\n"
         )),
         Err(error) => tracing::info!(%error, "could not make a link to the demo's table"),
     }

@@ -206,6 +206,7 @@ const PARAMETERS: &[(&str, &str)] = &[
     ("models", "model"),
     ("npcs", "npc"),
     ("owners", "owner"),
+    ("player-links", "player_link"),
     ("players", "character"),
     ("reactions", "reaction"),
     ("replies", "reply"),

@@ -17,6 +17,7 @@ const TAGS: &[(&str, &str)] = &[
     ),
     ("lore", "Texts about the world that can go into prompts, and who may know them."),
     ("scenes", "Places where messages are written, and what is in them."),
+    ("player-links", "Links with which people without an account play a character in a browser."),
     ("messages", "What was said and rolled at the table."),
     ("memories", "What NPCs and owners remember, and what was told to many of them at once."),
     ("encounters", "Fights: starting them, acting in them, ending them, and committing the result to the campaign."),

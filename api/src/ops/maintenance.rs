@@ -24,7 +24,7 @@ use db::{
     pool::{Need, with_need},
     tenancy::TURN_LEASE_SECONDS,
 };
-use edge::{origins::READ_EVERY, users::sessions};
+use edge::{caller::links, origins::READ_EVERY, users::sessions};
 use world::{campaigns::removal, erasure};
 
 /// Must be shorter than the three seconds that `orphaned_turns` allows a server that has lost its lock.
@@ -32,6 +32,7 @@ const LEASE_EVERY: Duration = Duration::from_secs(2);
 const TAIL_FAST: Duration = Duration::from_millis(250);
 const TAIL_SLOW: Duration = Duration::from_secs(2);
 const FEEDS_EVERY: Duration = Duration::from_millis(200);
+const LINKS_EVERY: Duration = Duration::from_secs(2);
 const PRUNE_EVERY: Duration = Duration::from_secs(300);
 const PRUNE_ROWS: i32 = 5000;
 /// The most portions of one kind in one round. That is more than is written between two rounds.
@@ -49,6 +50,7 @@ pub fn start(app: &Arc<App>, url: &str, life: Life) {
     tokio::spawn(with_need(Need::End, sweeper(app.clone())));
     tokio::spawn(with_need(Need::End, tail(app.clone())));
     tokio::spawn(with_need(Need::End, feeds(app.clone())));
+    tokio::spawn(with_need(Need::End, open_links(app.clone())));
     tokio::spawn(with_need(Need::End, origins(app.clone())));
     tokio::spawn(erasures(app.clone()));
     tokio::spawn(removals(app.clone()));
@@ -188,6 +190,16 @@ async fn feeds(app: Arc<App>) {
         sleep(FEEDS_EVERY).await;
         if let Err(error) = app.feeds.tell(&app.pool).await {
             tracing::warn!(%error, "could not read the feeds");
+        }
+    }
+}
+
+/// Tells open tables that their link no longer works.
+async fn open_links(app: Arc<App>) {
+    loop {
+        sleep(LINKS_EVERY).await;
+        if let Err(error) = links::tell(&app.open_links, &app.pool).await {
+            tracing::warn!(%error, "could not ask which player links still work");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::caller::{
     Caller, CallerParts, Scope, Scopes,
     access::{self, Access, Player, Reach},
     jwt::Claims,
-    keys,
+    keys::{self, Narrowing},
 };
 use crate::{http::router::answer_without_route, limits::Class, state::Edge};
 use base::{
@@ -150,6 +150,7 @@ pub async fn caller_of(app: &Edge, credential: &str, request: RequestId) -> Resu
                 is_token: false,
                 token_until: None,
                 visit: None,
+                link: None,
                 request,
             })
         }));
@@ -166,7 +167,8 @@ pub async fn caller_of(app: &Edge, credential: &str, request: RequestId) -> Resu
 /// `unavailable` when the database cannot be asked.
 pub async fn caller_with(app: &Edge, claims: Claims, request: RequestId) -> Result<Option<Caller>> {
     let record = app.keys.record(&claims.sub).await?.filter(|r| r.is_live() && r.tenant.id == claims.tid);
-    if record.is_none() || !app.keys.stands(claims.tid, claims.player, claims.jti).await? {
+    let Claims { tid: tenant, player, jti: visit, link, .. } = claims;
+    if record.is_none() || !app.keys.stands(Narrowing { tenant, player, visit, link }).await? {
         return Ok(None);
     }
     Ok(record.map(|r| {
@@ -181,7 +183,8 @@ pub async fn caller_with(app: &Edge, claims: Claims, request: RequestId) -> Resu
             player: claims.player,
             is_token: true,
             token_until: Some(claims.exp),
-            visit: claims.jti,
+            visit,
+            link,
             request,
         })
     }))

@@ -7,6 +7,5 @@ pub mod expect;
 pub mod gate;
 pub mod http;
 pub mod player;
-pub mod player_link;
 pub mod service;
 pub mod whoami;

@@ -15,6 +15,10 @@ const ISSUER: &str = "tavernkeep";
 const AUDIENCE: &str = "tavernkeep-api";
 /// The audience of the token in a player's browser. The API does not accept these tokens.
 const VISITS: &str = "tavernkeep-play";
+/// How long a visit lasts after the table was opened last.
+pub const VISIT_SECONDS: i64 = 12 * 3600;
+/// A visit younger than this is not renewed.
+const RENEWED_AFTER_SECONDS: i64 = 3600;
 const TOKEN_BYTES_MAX: usize = 4096;
 const LEEWAY_SECONDS: u64 = 30;
 
@@ -36,6 +40,12 @@ pub struct Claims {
     /// Only for a visit: its id, with which it can be ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jti: Option<Uuid>,
+    /// Only for a visit: the player link by which it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Uuid>,
+    /// Only for a visit: the end of what it began by. The visit cannot be renewed beyond it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<i64>,
     pub iat: i64,
     pub nbf: i64,
     pub exp: i64,
@@ -55,17 +65,39 @@ impl Claims {
             campaign: narrowed.campaign,
             player: narrowed.player,
             jti: None,
+            link: None,
+            until: None,
             iat: now,
             nbf: now,
             exp: now + ttl_seconds,
         }
     }
 
-    /// The claims of a token for a visit to the table in a browser.
+    /// The claims of a new visit to the table in a browser, by a player link or by a token that is valid until `until`.
     #[must_use]
-    pub fn of_visit(key_prefix: &str, tenant: Uuid, narrowed: Narrowed, ttl_seconds: i64) -> Self {
-        let claims = Self::of_token(key_prefix, tenant, narrowed, ttl_seconds);
-        Self { aud: VISITS.to_owned(), jti: Some(Uuid::now_v7()), ..claims }
+    pub fn of_visit(
+        key_prefix: &str,
+        tenant: Uuid,
+        narrowed: Narrowed,
+        link: Option<Uuid>,
+        until: Option<i64>,
+    ) -> Self {
+        let claims = Self::of_token(key_prefix, tenant, narrowed, 0);
+        Self { aud: VISITS.to_owned(), jti: Some(Uuid::now_v7()), link, until, ..claims }.renewed()
+    }
+
+    /// The same visit from now on.
+    #[must_use]
+    pub fn renewed(self) -> Self {
+        let now = clock::now().unix_timestamp();
+        let end = now + VISIT_SECONDS;
+        Self { iat: now, nbf: now, exp: self.until.map_or(end, |until| until.min(end)), ..self }
+    }
+
+    /// Whether a visit should be renewed now.
+    #[must_use]
+    pub fn is_old(&self) -> bool {
+        clock::now().unix_timestamp() - self.iat > RENEWED_AFTER_SECONDS
     }
 }
 

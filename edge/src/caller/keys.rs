@@ -27,7 +27,7 @@ use db::{
     tenancy::{self, Actor, TenantTx},
 };
 
-const STANDS: &str = "SELECT token_stands($1, $2, $3, $4) AS stands";
+const STANDS: &str = "SELECT token_stands($1, $2, $3, $4, $5) AS stands";
 const END_VISIT: &str = "SELECT end_visit($1, $2, $3, $4)";
 
 /// How long a cached record is used.
@@ -112,10 +112,17 @@ pub struct Keys {
 
 /// What a token depends on besides its key: the tenant's character, and the visit to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Narrowing {
-    tenant: Uuid,
-    player: Option<Uuid>,
-    visit: Option<Uuid>,
+pub(crate) struct Narrowing {
+    pub tenant: Uuid,
+    pub player: Option<Uuid>,
+    pub visit: Option<Uuid>,
+    pub link: Option<Uuid>,
+}
+
+impl Narrowing {
+    fn of(caller: &Caller) -> Self {
+        Self { tenant: caller.tenant_id(), player: caller.player, visit: caller.visit, link: caller.link }
+    }
 }
 
 impl Keys {
@@ -151,24 +158,24 @@ impl Keys {
             return Ok(false);
         }
         Ok(self.record(&caller.key_prefix).await?.is_some_and(|record| record.is_live())
-            && self.stands(caller.tenant_id(), caller.player, caller.visit).await?)
+            && self.stands(Narrowing::of(caller)).await?)
     }
 
-    /// Whether a token's character still exists and its visit has not ended, as of half a second ago.
+    /// Whether a token's character still exists, its visit has not ended and the visit's link works, as of half a second ago.
     ///
     /// # Errors
     /// `unavailable` when the database cannot be asked.
-    pub async fn stands(&self, tenant: Uuid, player: Option<Uuid>, visit: Option<Uuid>) -> Result<bool> {
+    pub(crate) async fn stands(&self, narrowing: Narrowing) -> Result<bool> {
+        let Narrowing { tenant, player, visit, link } = narrowing;
         if player.is_none() && visit.is_none() {
             return Ok(true);
         }
-        let narrowing = Narrowing { tenant, player, visit };
         if let Some(known) = self.standing.get(&narrowing).await {
             return Ok(known);
         }
         let ask = async {
             let actor = Actor::system(tenant);
-            let asked = tenancy::call(&self.pool, &actor, STANDS, |q| q.bind(player).bind(visit)).await?;
+            let asked = tenancy::call(&self.pool, &actor, STANDS, |q| q.bind(player).bind(visit).bind(link)).await?;
             asked.read::<bool>("stands")
         };
         let asking = self.standing.try_get_with(narrowing, ask);
@@ -212,17 +219,20 @@ impl Keys {
     }
 }
 
-/// Whether a key is still valid, according to the database.
+/// Whether a caller's key and link are still valid, according to the database.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn lives(tx: &TenantTx, key: Uuid) -> Result<bool> {
+pub async fn lives(tx: &TenantTx, caller: &Caller) -> Result<bool> {
     let row = sqlx::query(
-        "SELECT revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AS lives FROM api_key \
-         WHERE tenant_id = $1 AND id = $2",
+        "SELECT revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AND ($3::uuid IS NULL OR EXISTS ( \
+             SELECT FROM player_link l WHERE l.tenant_id = $1 AND l.id = $3 AND l.revoked_at IS NULL \
+               AND (l.expires_at IS NULL OR l.expires_at > now()))) AS lives \
+         FROM api_key WHERE tenant_id = $1 AND id = $2",
     )
     .bind(tx.tenant())
-    .bind(key)
+    .bind(caller.key)
+    .bind(caller.link)
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     row.map_or(Ok(false), |row| row.read("lives"))

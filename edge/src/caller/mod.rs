@@ -1,12 +1,14 @@
 //! Who the caller is and what the caller may do.
 //!
-//! [`keys`] knows the API keys. [`jwt`] signs and checks the short-lived tokens that keys are exchanged for. [`access`]
-//! is the table of what each route requires; a route that is not in the table is denied. `auth::gate` turns a request's
+//! [`keys`] knows the API keys. [`jwt`] signs and checks the short-lived tokens that keys are exchanged for. [`links`] knows the
+//! links of players. [`access`] is the table of what each route requires; a route that is not in the table is denied. `auth::gate` turns a request's
 //! credential into a [`Caller`] before any handler runs.
 
 pub mod access;
 pub mod jwt;
 pub mod keys;
+pub mod links;
+pub mod secret;
 
 use std::sync::Arc;
 
@@ -126,6 +128,8 @@ pub struct CallerParts {
     pub token_until: Option<i64>,
     /// The visit to the table in a browser, if the credential is for one.
     pub visit: Option<Uuid>,
+    /// The player link by which the visit began, unless it was a token.
+    pub link: Option<Uuid>,
     pub request: RequestId,
 }
 
@@ -156,6 +160,7 @@ impl Caller {
             is_token: false,
             token_until: None,
             visit: None,
+            link: None,
             request: RequestId::generate(),
         })
     }

@@ -38,13 +38,7 @@ pub async fn create(
     body: Body<UserInput>,
 ) -> Result<Written<UserView>> {
     let invited = service::invite(&app, &caller, body.value, body.idempotency.as_ref()).await?;
-    Ok(invited.map(|view| UserView { link: view.link.map(|path| link(&request, &path)), ..view }))
-}
-
-/// The full URL of a link, with the host of the request.
-fn link(request: &HttpRequest, path: &str) -> String {
-    let info = request.connection_info();
-    format!("{}://{}{path}", info.scheme(), info.host())
+    Ok(invited.map(|view| UserView { link: view.link.map(|path| app.address(&request) + &path), ..view }))
 }
 
 /// Creates a link with which a user sets a new password. Using it ends all of their sessions. Only for users who belong
@@ -60,7 +54,7 @@ pub async fn reset(
     body: Body<NoBody>,
 ) -> Result<Written<ResetView>> {
     let reset = service::reset(&app, &caller, &path, body.idempotency.as_ref()).await?;
-    Ok(reset.map(|view| ResetView { link: view.link.map(|path| link(&request, &path)) }))
+    Ok(reset.map(|view| ResetView { link: view.link.map(|path| app.address(&request) + &path) }))
 }
 
 /// One user, by id or email.

@@ -15,6 +15,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::Role;
+pub use crate::caller::secret::Secret;
 use crate::tenants::Tenant;
 use base::{
     error::{Error, Result},
@@ -27,36 +28,7 @@ pub const IDLE_SECONDS: i32 = 12 * 3600;
 /// A session always ends after this time.
 pub const SESSION_SECONDS: i32 = 7 * 24 * 3600;
 
-/// The secret in a browser's cookie, before and after somebody signs in.
-#[derive(Clone)]
-pub struct Secret(String);
-
 impl Secret {
-    /// 256 random bits.
-    #[must_use]
-    pub fn generate() -> Self {
-        let mut bytes = [0u8; 32];
-        rand::rng().fill_bytes(&mut bytes);
-        Self(BASE64_URL_SAFE_NO_PAD.encode(bytes))
-    }
-
-    /// Parses a cookie's value. None if it does not look like a secret.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let fits = text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-        fits.then(|| Self(text.to_owned()))
-    }
-
-    /// The secret, only for the cookie.
-    #[must_use]
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-
-    pub(super) fn hash(&self) -> Vec<u8> {
-        Sha256::digest(self.0.as_bytes()).to_vec()
-    }
-
     /// The token that each form of this browser must send. Other sites cannot read it, and it does not reveal the
     /// secret. A random mask makes it different each time, so that the length of a compressed page reveals nothing
     /// about it.
@@ -72,7 +44,7 @@ impl Secret {
     }
 
     fn form_hash(&self) -> Vec<u8> {
-        Sha256::new().chain_update(b"tavernkeep form\0").chain_update(self.0.as_bytes()).finalize().to_vec()
+        Sha256::new().chain_update(b"tavernkeep form\0").chain_update(self.reveal().as_bytes()).finalize().to_vec()
     }
 
     /// Whether a form's token belongs to this secret.

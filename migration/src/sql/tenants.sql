@@ -1,4 +1,4 @@
--- Tenants and their credentials: API keys, tokens, and visits to the table. And the operator's switches.
+-- Tenants and their API keys. And the operator's switches.
 
 CREATE TABLE tenant (
     tenant_id uuid NOT NULL,
@@ -37,17 +37,6 @@ CREATE TABLE api_key (
 CALL make_tenant_table('api_key', 'system');
 CREATE UNIQUE INDEX api_key_prefix_key ON api_key (prefix);
 
--- Visits to the table that were ended early, until they would have ended anyway.
-CREATE TABLE ended_visit (
-    tenant_id uuid NOT NULL,
-    id uuid NOT NULL,
-    until timestamptz NOT NULL,
-    created_at timestamptz NOT NULL DEFAULT now(),
-    PRIMARY KEY (tenant_id, id)
-);
-CALL make_tenant_table('ended_visit', 'system');
-CREATE INDEX ended_visit_until ON ended_visit (tenant_id, until);
-
 -- What an operator switches while servers run (`tavernkeep planner off`). It belongs to no tenant. Servers read it with `auth_key`, so
 -- each one knows it as soon as it looks a credential up again.
 CREATE TABLE operator_switch (
@@ -78,27 +67,6 @@ CREATE FUNCTION all_origins() RETURNS SETOF text LANGUAGE sql STABLE SECURITY DE
 SET search_path = pg_catalog, public, pg_temp AS $$
     SELECT DISTINCT unnest(origins) FROM tenant
 $$;
-
--- Whether the character that a token plays exists, and the token's visit to the table has not been ended.
-CREATE FUNCTION token_stands(its_tenant uuid, who text, player uuid, visit uuid) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
-BEGIN
-    RETURN (player IS NULL OR EXISTS (
-            SELECT FROM character c JOIN campaign w ON w.tenant_id = its_tenant AND w.id = c.campaign_id
-            WHERE c.tenant_id = its_tenant AND c.id = player))
-        AND (visit IS NULL OR NOT EXISTS (SELECT FROM ended_visit e WHERE e.tenant_id = its_tenant AND e.id = visit));
-END $$;
-
--- Ends a visit to the table early. Deletes the tenant's rows for visits that are over anyway.
-CREATE FUNCTION end_visit(its_tenant uuid, who text, visit uuid, over_at timestamptz) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE
-    settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
-BEGIN
-    DELETE FROM ended_visit e WHERE e.tenant_id = its_tenant AND e.until < now() - interval '1 minute';
-    INSERT INTO ended_visit (tenant_id, id, until) VALUES (its_tenant, visit, over_at) ON CONFLICT DO NOTHING;
-    RETURN true;
-END $$;
 
 CREATE TRIGGER a_touch BEFORE UPDATE OF name, scopes, expires_at, revoked_at ON api_key FOR EACH ROW
     EXECUTE FUNCTION touch_row();

@@ -132,6 +132,7 @@ impl Editor {
             is_token: false,
             token_until: None,
             visit: None,
+            link: None,
             request: RequestId::of(&request),
         });
         let rate = app.limits.check(&caller.tenant, Class::Requests);
@@ -168,11 +169,10 @@ impl Editor {
         self.caller.scopes.has(scope)
     }
 
-    /// The full URL of a path, with the host that this browser uses.
+    /// The full URL of a path.
     #[must_use]
     pub fn whole_url(&self, path: &str) -> String {
-        let info = self.request.connection_info();
-        format!("{}://{}{path}", info.scheme(), info.host())
+        self.app.address(&self.request) + path
     }
 
     /// A transaction that reads the tenant's rows.

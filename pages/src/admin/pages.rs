@@ -82,6 +82,9 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/delete", Write, || web::post().to(campaigns::delete)),
     get ("/c/{c}/invite", Play, || web::get().to(invite::page)).and(Read),
     post("/c/{c}/invite", Play, || web::post().to(invite::make)).and(Read),
+    get ("/c/{c}/invite/{x}/qr.svg", Play, || web::get().to(invite::qr)).and(Read),
+    get ("/c/{c}/invite/{x}/revoke", Play, || web::get().to(invite::ask)).and(Read),
+    post("/c/{c}/invite/{x}/revoke", Play, || web::post().to(invite::revoke)).and(Read),
     get ("/c/{c}/audit", Admin, || web::get().to(audit::page)),
 
     // Lore.

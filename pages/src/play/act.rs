@@ -24,10 +24,10 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
-    answer::{Filled, empty_or_redirect, filled, is_htmx, page_or_alert, rendered, told_alone},
+    answer::{Filled, alert, empty_or_redirect, filled, is_htmx, page_or_alert, rendered, told_alone},
     roll,
     table::Seat,
-    visit::Visitor,
+    visit::{Seating, Visitor, seated_at},
     whisper,
 };
 use base::error::{Error, Result};
@@ -61,12 +61,19 @@ struct Pending<'a> {
 /// Says something.
 pub async fn say(
     app: web::Data<Ai>,
-    visitor: Visitor,
+    visitor: Seating,
     request: HttpRequest,
     path: web::Path<String>,
     form: Filled<Words>,
 ) -> HttpResponse {
-    page_or_alert(&request, post_words(&app, &visitor, &request, &path, form).await)
+    // Another site's words are neither said nor shown.
+    if let Err(error) = from_our_page(&request) {
+        return alert(&request, &error);
+    }
+    match visitor {
+        Ok(visitor) => page_or_alert(&request, post_words(&app, &visitor, &request, &path, form).await),
+        Err(unseated) => unseated.page(filled(form).map(|words| words.text).as_deref().unwrap_or_default()),
+    }
 }
 
 async fn post_words(
@@ -76,7 +83,6 @@ async fn post_words(
     link: &str,
     words: Filled<Words>,
 ) -> Result<HttpResponse> {
-    from_our_page(request)?;
     let words = filled(words)?;
     let text = words.text.trim();
     if text.is_empty() || text.chars().count() > SAID_CHARS_MAX {
@@ -161,20 +167,20 @@ pub struct Attempt {}
 /// Tries the last answer to this player again. The new one arrives like every message, in place of the other.
 pub async fn try_again(
     app: web::Data<Ai>,
-    visitor: Visitor,
+    visitor: Seating,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
     form: Filled<Attempt>,
 ) -> HttpResponse {
     let (link, turn) = path.into_inner();
-    let done = async {
+    seated_at(visitor, &request, async |visitor| {
         from_our_page(&request)?;
         let Attempt {} = filled(form)?;
         let wanted = Following { campaign: link.clone(), turn, next: Next::Attempt(Wished::default()) };
         again::start(&app, &visitor.caller, wanted).await?;
         Ok(empty_or_redirect(&request, &link))
-    };
-    page_or_alert(&request, done.await)
+    })
+    .await
 }
 
 #[derive(Deserialize)]
@@ -187,18 +193,18 @@ pub struct Chosen {
 /// Chooses another alternative of the last answer to this player.
 pub async fn choose(
     app: web::Data<Ai>,
-    visitor: Visitor,
+    visitor: Seating,
     request: HttpRequest,
     path: web::Path<String>,
     form: Filled<Chosen>,
 ) -> HttpResponse {
-    let done = async {
+    seated_at(visitor, &request, async |visitor| {
         from_our_page(&request)?;
         let Chosen { turn } = filled(form)?;
         again::choose_one(&app, &visitor.caller, &request, &path, turn, None).await?;
         Ok(empty_or_redirect(&request, &path))
-    };
-    page_or_alert(&request, done.await)
+    })
+    .await
 }
 
 #[derive(Deserialize)]
@@ -211,12 +217,12 @@ pub struct Met {
 /// Lets an NPC greet the player, if their conversation has not begun.
 pub async fn meet(
     app: web::Data<Ai>,
-    visitor: Visitor,
+    visitor: Seating,
     request: HttpRequest,
     path: web::Path<String>,
     form: Filled<Met>,
 ) -> HttpResponse {
-    let done = async {
+    seated_at(visitor, &request, async |visitor| {
         from_our_page(&request)?;
         let Met { to } = filled(form)?;
         let usual = Job::new(&path, (EntityKind::Npc, &to), &visitor.player.to_string(), String::new());
@@ -226,6 +232,6 @@ pub async fn meet(
         };
         start(&app, &visitor.caller, false, run)?.ended().await?;
         Ok(empty_or_redirect(&request, &path))
-    };
-    page_or_alert(&request, done.await)
+    })
+    .await
 }

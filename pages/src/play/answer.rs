@@ -103,15 +103,20 @@ pub(super) fn is_htmx(request: &HttpRequest) -> bool {
 
 /// An error for people to read.
 pub(super) fn alert(request: &HttpRequest, error: &Error) -> HttpResponse {
+    alert_in(is_htmx(request), &table_of(request), error)
+}
+
+/// The same, in a page that is there or on a page of its own, which leads back to `table`.
+pub(super) fn alert_in(is_htmx: bool, table: &str, error: &Error) -> HttpResponse {
     let details: Vec<&str> = error.errors.iter().map(|field| field.message.as_str()).collect();
     let message = if details.is_empty() { error.detail.clone() } else { details.join(" ") };
     if error.code == Code::Internal {
         tracing::error!(code = error.code.as_str(), cause = error.cause().map(ToString::to_string), "a page failed");
     }
     let status = StatusCode::from_u16(error.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let page = match is_htmx(request) {
+    let page = match is_htmx {
         true => Alert { message: &message }.render(),
-        false => Notice { message: &message, back: &table_of(request) }.render(),
+        false => Notice { message: &message, back: table }.render(),
     };
     match page {
         Ok(page) => html(status, page),

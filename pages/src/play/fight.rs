@@ -8,9 +8,9 @@ use edge::http::{forms::from_our_page, page::html, resource::Ref};
 use serde::Deserialize;
 
 use super::{
-    answer::{Filled, filled, is_htmx, page_or_alert, see, told_alone},
+    answer::{Filled, filled, is_htmx, see, told_alone},
     table::Seat,
-    visit::Visitor,
+    visit::{Seating, Visitor, seated_at},
 };
 use crate::fight::{request, why_nothing};
 use world::encounters::service;
@@ -25,13 +25,13 @@ pub struct Act {
 /// Acts in a fight. The table learns of it live.
 pub async fn act(
     app: web::Data<Ai>,
-    visitor: Visitor,
+    visitor: Seating,
     request: HttpRequest,
     path: web::Path<(String, String)>,
     form: Filled<Act>,
 ) -> HttpResponse {
     let (link, fight) = path.into_inner();
-    page_or_alert(&request, acted(&app, &visitor, &request, (&link, &fight), form).await)
+    seated_at(visitor, &request, async |visitor| acted(&app, &visitor, &request, (&link, &fight), form).await).await
 }
 
 async fn acted(

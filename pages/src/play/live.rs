@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::{
     answer::{Alert, alert, page_or_alert},
     table::{MessageView, Seat, around, sheet_and_vitals},
-    visit::Visitor,
+    visit::{Seating, Visitor},
 };
 use ai::{
     reactions::replies,
@@ -45,14 +45,14 @@ pub struct From {
 /// Follows the table: `message`, `sheet`, `vitals`, `fights`, `people`, `here`, and `over` when the visit has ended.
 pub async fn follow(
     app: web::Data<Ai>,
-    visitor: Result<Visitor>,
+    visitor: Seating,
     request: HttpRequest,
     path: web::Path<String>,
     from: web::Query<From>,
 ) -> HttpResponse {
     let stream = match visitor {
         Ok(visitor) => followed(app, visitor, &request, &path, from.after).await,
-        Err(error) => Err(error),
+        Err(unseated) => Err(unseated.error),
     };
     match stream {
         // The reader of a stream cannot show an error page.
@@ -70,7 +70,10 @@ async fn followed(
 ) -> Result<HttpResponse> {
     let after = sse::last_event_id(request).and_then(|id| id.parse().ok()).unwrap_or(after).max(0);
     let campaign = Seat::take(&app, &visitor, link).await?.campaign;
-    let end = app.feeds.watch((visitor.caller.tenant_id(), campaign))?;
+    let tenant = visitor.caller.tenant_id();
+    let end = app.feeds.watch((tenant, campaign))?;
+    let link_over = visitor.caller.link.map(|id| app.open_links.watch((tenant, id)));
+    let renewal = visitor.renewal(&app, request)?;
     let until = Instant::now() + FOLLOWED_FOR;
     let onlooker = Onlooker {
         app,
@@ -78,6 +81,7 @@ async fn followed(
         link: link.to_owned(),
         after,
         end,
+        link_over,
         until,
         people: String::new(),
         here: String::new(),
@@ -95,7 +99,11 @@ async fn followed(
             }
         }
     });
-    Ok(sse::answer(events.boxed_local()))
+    let mut response = sse::answer(events.boxed_local());
+    if let Some(cookie) = renewal {
+        response.add_cookie(&cookie).map_err(Error::internal)?;
+    }
+    Ok(response)
 }
 
 /// Whether the player can no longer be at the table: the visit, the campaign or the character is gone.
@@ -111,6 +119,16 @@ fn ended() -> Bytes {
     out.freeze()
 }
 
+/// Waits until a link no longer works; forever without a link, or when the server stops.
+async fn over(link: &mut Option<watch::Receiver<bool>>) {
+    if let Some(link) = link
+        && link.wait_for(|is_over| *is_over).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
 /// A reader of the table's live stream.
 struct Onlooker {
     app: web::Data<Ai>,
@@ -118,6 +136,8 @@ struct Onlooker {
     link: String,
     after: i64,
     end: watch::Receiver<i64>,
+    /// Whether the player's link no longer works.
+    link_over: Option<watch::Receiver<bool>>,
     until: Instant,
     /// The people whom the player may write to, as last sent: the recipients and the panel.
     people: String,
@@ -137,7 +157,7 @@ impl Onlooker {
             let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
             let (bytes, has_more) = self.look(&seat).await?;
             // After the look: a credential that is valid now was valid when what it saw was committed.
-            let lives = keys::lives(&seat.tx, self.visitor.caller.key.unwrap_or_default()).await?;
+            let lives = keys::lives(&seat.tx, &self.visitor.caller).await?;
             let (campaign, player) = (seat.campaign, seat.player);
             drop(seat);
             if !lives || !self.app.keys.is_live(&self.visitor.caller).await? {
@@ -154,10 +174,16 @@ impl Onlooker {
             if has_more {
                 continue;
             }
-            match timeout(sse::HEARTBEAT, self.end.changed()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return Ok(None),
-                Err(_) => return Ok(Some(sse::heartbeat())),
+            tokio::select! {
+                () = over(&mut self.link_over) => {
+                    self.until = Instant::now();
+                    return Ok(Some(ended()));
+                }
+                changed = timeout(sse::HEARTBEAT, self.end.changed()) => match changed {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => return Ok(None),
+                    Err(_) => return Ok(Some(sse::heartbeat())),
+                },
             }
         }
     }
@@ -222,11 +248,15 @@ impl Onlooker {
 /// A reply while the model writes it: `text` in pieces, and `done`.
 pub async fn turn(
     app: web::Data<Ai>,
-    visitor: Visitor,
+    visitor: Seating,
     request: HttpRequest,
     path: web::Path<(String, Uuid)>,
 ) -> HttpResponse {
     let (link, turn) = path.into_inner();
+    let visitor = match visitor {
+        Ok(visitor) => visitor,
+        Err(unseated) => return unseated.page(""),
+    };
     match listener(app.clone(), &visitor.caller, &link, turn, sse::last_event_id(&request)).await {
         Ok(Some(listener)) => event_stream(listener),
         Ok(None) => HttpResponse::NoContent().finish(),

@@ -1,8 +1,7 @@
 //! The table in a browser: a small page where a person with a player link plays one character.
 //!
-//! - [`visit`]: a player link, which `edge::auth::player_link` makes, is `/play/{campaign}#token`. The server exchanges the token (a player's access
-//!   token) for a cookie. The part after the `#` never reaches a server's log. A visit ends with its key, like its
-//!   token.
+//! - [`visit`]: a player link is `/play/{campaign}#secret`. The server exchanges the secret, or a player's access token, for a cookie, which is
+//!   renewed while the table is open. The part after the `#` never reaches a server's log. A visit ends with its link or token.
 //! - [`table`]: what a player sees: the messages, the character sheet, and fights. [`live`] updates it with
 //!   server-sent events.
 //! - [`act`]: what a player says; [`whisper`] handles `/w NAME …`. [`roll`]: dice, and checks of the sheet. [`fight`]: what a
@@ -41,6 +40,7 @@ pub fn routes() -> Vec<Row<Route>> {
     vec![
         row("GET", "/play/{campaign}", web::get().to(table::page)),
         row("POST", "/play/{campaign}/enter", web::post().to(visit::enter)),
+        row("GET", "/play/{campaign}/leave", web::get().to(visit::ask)),
         row("POST", "/play/{campaign}/leave", web::post().to(visit::leave)),
         row("GET", "/play/{campaign}/live", web::get().to(live::follow)),
         row("POST", "/play/{campaign}/say", web::post().to(act::say)),

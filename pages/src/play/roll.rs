@@ -31,9 +31,9 @@ use world::{
 };
 
 use super::{
-    answer::{Filled, empty_or_redirect, filled, page_or_alert},
+    answer::{Filled, empty_or_redirect, filled},
     table::Seat,
-    visit::Visitor,
+    visit::{Seating, Visitor, seated_at},
 };
 
 /// How a roll begins that is typed among the words.
@@ -58,17 +58,17 @@ pub struct Roll {
 /// Rolls a formula.
 pub async fn roll(
     app: web::Data<Ai>,
-    visitor: Visitor,
+    visitor: Seating,
     request: HttpRequest,
     path: web::Path<String>,
     form: Filled<Roll>,
 ) -> HttpResponse {
-    let done = async {
+    seated_at(visitor, &request, async |visitor| {
         from_our_page(&request)?;
         rolled(&app, &visitor, &path, &filled(form)?.formula, "").await?;
         Ok(empty_or_redirect(&request, &path))
-    };
-    page_or_alert(&request, done.await)
+    })
+    .await
 }
 
 /// Rolls a formula for everyone to see. `flavor` says for what.
@@ -127,12 +127,12 @@ pub struct OfSheet {
 /// Rolls something of the player's sheet, without a difficulty: the game master knows it.
 pub async fn check(
     app: web::Data<Ai>,
-    visitor: Visitor,
+    visitor: Seating,
     request: HttpRequest,
     path: web::Path<String>,
     form: Filled<OfSheet>,
 ) -> HttpResponse {
-    let done = async {
+    seated_at(visitor, &request, async |visitor| {
         from_our_page(&request)?;
         let OfSheet { of } = filled(form)?;
         let (kind, name) = of.split_once(' ').unwrap_or((&of, ""));
@@ -141,8 +141,8 @@ pub async fn check(
             _ => checked(&app, &visitor, &path, kind, name).await?,
         }
         Ok(empty_or_redirect(&request, &path))
-    };
-    page_or_alert(&request, done.await)
+    })
+    .await
 }
 
 /// Rolls to hit, or the damage, with an attack of the sheet.

@@ -125,6 +125,7 @@ impl Seat {
 #[template(path = "play/table.html")]
 struct Page<'a> {
     link: &'a str,
+    player: Uuid,
     campaign: String,
     model: Option<Model>,
     seq: i64,
@@ -307,8 +308,8 @@ pub async fn page(
     use actix_web::FromRequest as _;
     let wished = wished.map(web::Query::into_inner).unwrap_or_default();
     let page = match Visitor::extract(&request).await {
-        Ok(visitor) => sat_down(&app, &visitor, &path, &wished).await,
-        Err(error) => Err(error),
+        Ok(visitor) => sat_down(&app, &visitor, &request, &path, &wished).await,
+        Err(unseated) => Err(unseated.error),
     };
     match page {
         // No visit, or a visit to another table.
@@ -319,7 +320,13 @@ pub async fn page(
     }
 }
 
-async fn sat_down(app: &Ai, visitor: &Visitor, link: &str, wished: &Wished) -> Result<HttpResponse> {
+async fn sat_down(
+    app: &Ai,
+    visitor: &Visitor,
+    request: &HttpRequest,
+    link: &str,
+    wished: &Wished,
+) -> Result<HttpResponse> {
     let seat = Seat::take(app, visitor, link).await?;
     // Read first: everything after this entry is sent live.
     let (seq, _) = journal::head(&seat.tx, seat.campaign).await?;
@@ -339,6 +346,7 @@ async fn sat_down(app: &Ai, visitor: &Visitor, link: &str, wished: &Wished) -> R
     let Around { people, here, plans } = around(app, &seat, link, wished.to.as_deref()).await?;
     let shown = Page {
         link,
+        player: seat.player,
         model: model::of(app, &seat.caller.tenant, Some(&campaign)).await,
         campaign: campaign.name,
         seq,
@@ -353,7 +361,11 @@ async fn sat_down(app: &Ai, visitor: &Visitor, link: &str, wished: &Wished) -> R
         fights_first: wished.view.as_deref() == Some("fights"),
         text: wished.whisper.as_ref().map(|slug| format!("/w {slug} ")).unwrap_or_default(),
     };
-    rendered(&shown)
+    let mut response = rendered(&shown)?;
+    if let Some(cookie) = visitor.renewal(app, request)? {
+        response.add_cookie(&cookie).map_err(Error::internal)?;
+    }
+    Ok(response)
 }
 
 /// Whom the player can write to. `chosen` is the slug of the one to begin with. At most four statements.

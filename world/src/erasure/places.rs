@@ -249,6 +249,9 @@ pub const TABLES: &[Table] = &[
     Table { name: "api_key", walk: Some(walk(BY_ID, Scope::Tenant)), columns: &[
         ("prefix", RANDOM), ("hash", RANDOM), ("name", Text), ("scopes", OURS),
     ] },
+    Table { name: "player_link", walk: Some(walk(BY_ID, Scope::Campaign).character(&["player_id"], Then::Delete).user(&["author"], Then::Wipe(&["author"]))), columns: &[
+        ("name", Text), ("hash", RANDOM), ("sealed", Nothing("a secret, encrypted")),
+    ] },
     Table { name: "invitation", walk: Some(walk(BY_ID, Scope::Tenant).rest(Rest::DeleteMatching)), columns: &[
         ("hash", RANDOM), ("email", Text), ("email_folded", Text), ("name", Text), ("role", OURS),
     ] },

@@ -1,0 +1,36 @@
+//! Random secrets that people carry in cookies and links.
+
+use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
+use rand::Rng;
+use sha2::{Digest, Sha256};
+
+/// The secret in a browser's cookie, before and after somebody signs in.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// 256 random bits.
+    #[must_use]
+    pub fn generate() -> Self {
+        let mut bytes = [0u8; 32];
+        rand::rng().fill_bytes(&mut bytes);
+        Self(BASE64_URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// Parses a cookie's value. None if it does not look like a secret.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        fits.then(|| Self(text.to_owned()))
+    }
+
+    /// The secret, only for the cookie.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn hash(&self) -> Vec<u8> {
+        Sha256::digest(self.0.as_bytes()).to_vec()
+    }
+}
