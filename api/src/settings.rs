@@ -44,7 +44,7 @@ pub const ALL: &[Group] = &[
             set(
                 "TAVERNKEEP_PUBLIC_URL",
                 "",
-                "address at which people reach the server, such as https://tavern.example.org; printed links begin with it; unset: the address that it listens on",
+                "address at which people reach the server, such as https://tavern.example.org; links that the server gives out begin with it; unset: the address of the request, or for commands the one that it listens on",
             ),
             set(
                 DATA_DIR,

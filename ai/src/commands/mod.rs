@@ -81,9 +81,9 @@ const fn at_once<T: AtOnce>() -> Command {
         Box::pin(async move {
             let arguments = tools::arguments::read(given)?;
             T::check(&arguments)?;
-            let CommandOutcome { visibility, result, message, messages, call } = T::run(cx, arguments).await?;
-            let result = serde_json::to_value(result).map_err(Error::internal)?;
-            Ok(CommandOutcome { visibility, result, message, messages, call })
+            let done = T::run(cx, arguments).await?;
+            let result = serde_json::to_value(&done.result).map_err(Error::internal)?;
+            Ok(done.map(|_| result))
         })
     }
     Command { run: Some(run::<T>), ..by_turn::<T>() }

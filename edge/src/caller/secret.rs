@@ -4,7 +4,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use rand::Rng;
 use sha2::{Digest, Sha256};
 
-/// The secret in a browser's cookie, before and after somebody signs in.
+/// The secret of a session, an invitation or a link. The database has only its hash.
 #[derive(Clone)]
 pub struct Secret(String);
 
@@ -17,14 +17,14 @@ impl Secret {
         Self(BASE64_URL_SAFE_NO_PAD.encode(bytes))
     }
 
-    /// Parses a cookie's value. None if it does not look like a secret.
+    /// Parses a secret that somebody sent. None if it does not look like a secret.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits = text.len() == 43 && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
         fits.then(|| Self(text.to_owned()))
     }
 
-    /// The secret, only for the cookie.
+    /// The secret itself, only for the cookie or link that carries it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0

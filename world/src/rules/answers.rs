@@ -67,7 +67,7 @@ impl OutcomeShown {
         }
     }
 
-    /// What came of it: its notes or, where the reader sees none, the result in a word or two.
+    /// The notes, which say more than the result; the result where the reader sees no notes.
     #[must_use]
     pub fn notes(&self) -> &str {
         let notes = match self {
