@@ -2,7 +2,7 @@
 
 use rehearsal::Reply;
 use serde_json::{Value, json};
-use sqlx::{Executor, Row};
+use sqlx::Executor;
 
 use super::always;
 use crate::support::{Server, sse::Events};
@@ -15,11 +15,13 @@ async fn a_turn_that_was_told_of_is_on_the_disk() {
     db.execute("UPDATE tenant SET limits = limits || '{\"planner_per_player_per_minute\": 0}'").await.unwrap();
     let world = tenant.world().await;
     let session = world.post("/sessions", json!({ "client_id": "vtt", "role": "gm" })).await.expect(201).id();
-    // How each turn's first transaction was committed; the trigger runs at its end.
+    // How each turn's first transaction was committed; the trigger runs at its end. A transaction that found its prompt old has
+    // taken its row away again by then, and the turn begins once more.
     db.execute(
         "CREATE TABLE commits (n serial, turn uuid, said text); \
          CREATE FUNCTION note_commit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN \
-             INSERT INTO commits (turn, said) VALUES (NEW.id, current_setting('synchronous_commit')); RETURN NULL; END $$; \
+             INSERT INTO commits (turn, said) SELECT t.id, current_setting('synchronous_commit') FROM turn t WHERE t.id = NEW.id; \
+             RETURN NULL; END $$; \
          CREATE CONSTRAINT TRIGGER noted AFTER INSERT ON turn DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note_commit()",
     )
     .await
@@ -71,9 +73,10 @@ async fn a_turn_that_was_told_of_is_on_the_disk() {
                     }
                 }
                 asked += 1;
-                let rows = sqlx::query("SELECT said FROM commits ORDER BY n").fetch_all(&mut db).await.unwrap();
+                let rows: Vec<String> =
+                    sqlx::query_scalar("SELECT said FROM commits ORDER BY n").fetch_all(&mut db).await.unwrap();
                 assert_eq!(rows.len(), asked, "{path} {wish}");
-                let said: &str = rows[asked - 1].get(0);
+                let said = &rows[asked - 1];
                 assert_eq!(said == "off", wish == "whole", "{path} {wish} {n}: {said}");
             }
         }
