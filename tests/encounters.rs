@@ -5,6 +5,7 @@ mod commit;
 mod fights;
 mod players;
 mod refusals;
+mod roster;
 mod seen;
 mod together;
 mod tools;

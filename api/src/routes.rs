@@ -274,6 +274,8 @@ fn v1(to: &mut impl Routes) {
         encounters::http::patch,
         encounters::http::delete,
         encounters::http::join,
+        encounters::http::leave,
+        encounters::http::undo,
         encounters::http::end,
         encounters::http::commit_into_records,
         rules::http::rest,

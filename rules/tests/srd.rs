@@ -1,10 +1,14 @@
 //! The tables, and looking up names in them.
 
-use rules::srd::{
-    ARMOR, Ability, CASTING_TIMES, CLASSES, CONDITIONS, CastingTime, Class, DAMAGE_TYPES, DamageDice, DicePool,
-    EFFECTS, Found, SKILLS, SPELLS, Slots, SpellKind, WEAPONS, WeaponCategory, armor, bardic_inspiration_die,
-    base_weapon, brutal_critical_dice, condition, extra_attacks, find, lay_on_hands_pool, magic_prefix,
-    martial_arts_die, rage_damage, rage_uses, skill, sneak_attack_dice, spell, spell_slots, weapon,
+use rules::{
+    SIZES,
+    srd::{
+        ARMOR, Ability, CASTING_TIMES, CLASSES, CONDITIONS, CREATURES, CastingTime, Class, DAMAGE_TYPES, DamageDice,
+        DicePool, EFFECTS, Found, SKILLS, SPELLS, Slots, SpellKind, WEAPONS, WeaponCategory, armor,
+        bardic_inspiration_die, base_weapon, brutal_critical_dice, condition, creature, extra_attacks, find,
+        lay_on_hands_pool, magic_prefix, martial_arts_die, rage_damage, rage_uses, skill, sneak_attack_dice, spell,
+        spell_slots, weapon,
+    },
 };
 
 #[test]
@@ -43,6 +47,28 @@ fn the_tables_are_whole() {
     names(WEAPONS.iter().map(|s| s.name).collect());
     names(EFFECTS.iter().map(|s| s.name).collect());
     names(CASTING_TIMES.iter().map(|(name, _)| *name).collect());
+}
+
+#[test]
+fn every_creature_can_join_a_fight() {
+    assert!(CREATURES.is_sorted_by_key(|c| c.name));
+    for c in CREATURES {
+        // The hit points are the average of the dice.
+        let dice = DamageDice::parse(c.hit_dice).expect(c.name);
+        let average: i64 = dice.pools.iter().map(|pool| i64::from(pool.count) * i64::from(pool.faces + 1)).sum();
+        assert_eq!(i64::from(c.max_hp), average / 2 + i64::from(dice.flat), "{}", c.name);
+        assert!(SIZES.contains(&c.size) && c.attacks_per_action >= 1 && !c.attacks.is_empty(), "{}", c.name);
+        assert!(c.vulnerabilities.iter().chain(c.immunities).all(|t| DAMAGE_TYPES.contains(t)), "{}", c.name);
+        assert!(c.condition_immunities.iter().all(|name| condition(name).is_some()), "{}", c.name);
+        assert!(c.saving_throws.iter().all(|(ability, _)| Ability::named(ability).is_some()), "{}", c.name);
+        for attack in c.attacks {
+            assert!(DamageDice::parse(attack.damage).is_some(), "{} {}", c.name, attack.name);
+            assert!(DAMAGE_TYPES.contains(&attack.damage_type), "{} {}", c.name, attack.name);
+            assert!(attack.reach_ft.is_some() || attack.range.is_some(), "{} {}", c.name, attack.name);
+        }
+    }
+    let ogre = creature("OGRE").expect("an ogre");
+    assert_eq!((ogre.max_hp, ogre.abilities[0], ogre.attacks[0].damage), (59, 19, "2d8+4"));
 }
 
 #[test]

@@ -42,6 +42,9 @@ async fn what_a_turn_did_in_a_fight_is_undone() {
     .await;
     let orc = async || participant(&world, &id, "orc").await["hp"].clone();
     assert_eq!(orc().await, 15 - 2 - 3 - 4);
+    // A turn is taken back as a whole, not action by action.
+    let by_hand = world.post(&format!("/encounters/{id}/undo"), json!({})).await.problem(409, "conflict");
+    assert!(by_hand.body["detail"].as_str().unwrap().contains("Undo the turn"), "{}", by_hand.body);
     undo(&world, &first).await.expect(200);
     assert_eq!(orc().await, 13);
     let view = world.get(&format!("/encounters/{id}")).await.expect(200).body;

@@ -52,6 +52,10 @@ async fn a_fight_is_played_on_from_where_it_stood() {
     for _ in 0..40 {
         world.post(&format!("/encounters/{id}/actions"), blow.clone()).await.expect(200);
     }
+    // Somebody leaves, and an action is taken back.
+    world.delete(&format!("/encounters/{id}/participants/mallory")).await.expect(204);
+    world.post(&format!("/encounters/{id}/actions"), blow.clone()).await.expect(200);
+    world.post(&format!("/encounters/{id}/undo"), json!({})).await.expect(200);
     let hurt = json!({ "encounter_id": id, "action": "damage", "target_id": "alice", "amount": 5 });
     let hurt = turn(&world, &session, &[("encounter_action", hurt)]).await;
     let after_hurt = now(&world).await;

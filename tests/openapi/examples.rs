@@ -83,6 +83,7 @@ async fn prepare(server: &Server, tenant: &Client<'_>, operation: &Operation, ma
             }
             "session" => tenant.post(&at("/sessions"), json!({ "client_id": "vtt" })).await.expect(201).id().into(),
             "encounter" => encounter(tenant, operation).await,
+            "participant" => "goblin".into(),
             "player_link" => {
                 tenant.post(&at("/player-links"), json!({ "player_id": "player_alice" })).await.expect(201).id().into()
             }
@@ -157,6 +158,10 @@ async fn encounter(tenant: &Client<'_>, operation: &Operation) -> Value {
     let fight = json!({ "participants": [{ "id": "alice", "character_id": "player_alice", "initiative": 20 },
         { "id": "goblin", "name": "Goblin", "hp": 7, "max_hp": 7, "armor_class": 15, "is_enemy": true, "initiative": 12 }] });
     let id = tenant.post(path, fight).await.expect(201).id();
+    if operation.id == "undo_in_encounter" {
+        let hurt = json!({ "action": "damage", "target_id": "goblin", "amount": 1 });
+        tenant.post(&format!("{path}/{id}/actions"), hurt).await.expect(200);
+    }
     if operation.id == "commit_encounter" {
         tenant.post(&format!("{path}/{id}/end"), json!({ "outcome": "victory" })).await.expect(200);
     }

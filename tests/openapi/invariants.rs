@@ -59,6 +59,7 @@ const UNTAGGED: &[(&str, &str)] = &[
 /// What can happen in a fight.
 const ENCOUNTER_EVENTS: &[&str] = &[
     "joined",
+    "left",
     "initiative",
     "turn_started",
     "turn_ended",

@@ -120,6 +120,7 @@ impl Rows {
             path.push_str(match part {
                 "{c}" => &self.campaign,
                 "{seq}" => &seq,
+                "{participant}" => "goblin",
                 "{x}" | "{reply}" => self.ids.get(kind).unwrap_or_else(|| panic!("Rows::make makes no row of {kind}")),
                 part => part,
             });

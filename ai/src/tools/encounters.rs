@@ -20,6 +20,7 @@ use world::encounters::{
     commit,
     eyes::Eyes,
     input::{ActionInput, CommitInput, CreateInput, EndInput, ParticipantInput},
+    roster,
     service::{self, Cx, Hand},
     stand,
     store::Place,
@@ -162,7 +163,7 @@ impl ToolSpec for ManageEncounter {
             Operation::List => EncounterManaged::List(list(cx, arguments::read::<List>(rest)?.include_ended).await?),
             Operation::AddParticipant => {
                 let Add { participant } = arguments::read(rest)?;
-                EncounterManaged::View(service::join(&at, id()?, (&participant, "/participant"), cx.dice).await?)
+                EncounterManaged::View(roster::join(&at, id()?, (&participant, "/participant"), cx.dice).await?)
             }
         })
     }

@@ -100,7 +100,7 @@ const VALUES: &[(&str, Values)] = &[
     ("list_memories.source", SOURCES),
     ("list_npc_memories.source", SOURCES),
     ("list_owner_memories.source", SOURCES),
-    ("get_srd_table.table", Of(&["weapons", "armor", "conditions", "spells", "skills"])),
+    ("get_srd_table.table", Of(&["weapons", "armor", "conditions", "spells", "skills", "creatures"])),
 ];
 
 fn of(name: &str, member: &str) -> Option<&'static Values> {

@@ -254,6 +254,8 @@ pub const TABLE: &[Access] = &[
     on("DELETE", "/v1/campaigns/{c}/encounters/{x}", Campaign, Write, Never),
     on("POST",   "/v1/campaigns/{c}/encounters/{x}/actions", Campaign, Play, Own),
     on("POST",   "/v1/campaigns/{c}/encounters/{x}/participants", Campaign, Play, Never),
+    on("DELETE", "/v1/campaigns/{c}/encounters/{x}/participants/{participant}", Campaign, Play, Never),
+    on("POST",   "/v1/campaigns/{c}/encounters/{x}/undo", Campaign, Gm, Never),
     on("POST",   "/v1/campaigns/{c}/encounters/{x}/end", Campaign, Play, Never),
     on("POST",   "/v1/campaigns/{c}/encounters/{x}/commit", Campaign, Play, Never),
 

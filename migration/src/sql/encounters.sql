@@ -45,13 +45,14 @@ CREATE TABLE encounter_state (
 );
 CALL make_tenant_table('encounter_state', 'system');
 
--- One row for each action. The events of all rows, folded onto the beginning, give the state.
+-- One row for each action. The events of all rows, folded onto the beginning, give the state. `told` are the messages that told it.
 CREATE TABLE encounter_log (
     tenant_id uuid NOT NULL,
     encounter_id uuid NOT NULL,
     seq bigint NOT NULL,
     action json NOT NULL,
     events json NOT NULL,
+    told uuid[] NOT NULL DEFAULT '{}',
     turn_id uuid,
     created_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, encounter_id, seq),
@@ -60,14 +61,15 @@ CREATE TABLE encounter_log (
 CALL make_tenant_table('encounter_log', 'system');
 CREATE INDEX encounter_log_turn ON encounter_log (tenant_id, turn_id) WHERE turn_id IS NOT NULL;
 
--- The records that take part: their version when they joined, and whether they were committed. `since_at` is the time of the
--- transaction that wrote the member.
+-- The records that take part: their version when they joined, and whether they were committed. Who has left is committed as well, but is in
+-- no fight any more. `since_at` is the time of the transaction that wrote the member.
 CREATE TABLE encounter_member (
     tenant_id uuid NOT NULL,
     encounter_id uuid NOT NULL,
     participant_id text NOT NULL,
     kind text NOT NULL,
     record_id uuid NOT NULL,
+    has_left boolean NOT NULL DEFAULT false,
     committed_at timestamptz,
     turn_id uuid,
     since_at timestamptz NOT NULL DEFAULT now(),

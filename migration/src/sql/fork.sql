@@ -142,18 +142,21 @@ BEGIN
         SELECT j.row_id, array_agg(DISTINCT j.at) AS moments FROM journal j
         WHERE j.tenant_id = tenant AND j.campaign_id = original AND j.seq > through AND j.table_name = 'encounter' GROUP BY j.row_id
     ), entry AS (
-        SELECT l.encounter_id, l.seq, l.action::text, l.events::text, l.turn_id, l.created_at AS since_at,
+        SELECT l.encounter_id, l.seq, l.action::text, l.events::text, l.told, l.turn_id, l.created_at AS since_at,
                NULL::timestamptz AS until_at
         FROM encounter e JOIN encounter_log l ON l.tenant_id = tenant AND l.encounter_id = e.id
         WHERE e.tenant_id = tenant AND e.campaign_id = original
         UNION ALL
         SELECT p.encounter_id, (p.content ->> 'seq')::bigint, p.content ->> 'action', p.content ->> 'events',
+               ARRAY(SELECT v::uuid FROM json_array_elements_text(p.content -> 'told') AS v),
                (p.content ->> 'turn_id')::uuid, p.since_at, p.until_at
         FROM encounter_past p WHERE p.tenant_id = tenant AND p.campaign_id = original AND p.kind = 'log'
     )
-    INSERT INTO encounter_log (tenant_id, encounter_id, seq, action, events, turn_id)
+    INSERT INTO encounter_log (tenant_id, encounter_id, seq, action, events, told, turn_id)
     SELECT tenant, n.id, o.seq, fork_text(o.action, original, target, back_ms, flip)::json,
-           fork_text(o.events, original, target, back_ms, flip)::json, fork_id(o.turn_id, back_ms, flip)
+           fork_text(o.events, original, target, back_ms, flip)::json,
+           ARRAY(SELECT fork_id(v, back_ms, flip) FROM unnest(o.told) WITH ORDINALITY AS u (v, nth) ORDER BY nth),
+           fork_id(o.turn_id, back_ms, flip)
     FROM entry o JOIN encounter n ON n.tenant_id = tenant AND n.campaign_id = target AND n.id = fork_id(o.encounter_id, back_ms, flip)
     LEFT JOIN later w ON w.row_id = o.encounter_id
     WHERE (w.moments IS NULL OR o.since_at <> ALL (w.moments)) AND (o.until_at IS NULL OR o.until_at = ANY (w.moments));
@@ -162,17 +165,17 @@ BEGIN
         SELECT j.row_id, array_agg(DISTINCT j.at) AS moments FROM journal j
         WHERE j.tenant_id = tenant AND j.campaign_id = original AND j.seq > through AND j.table_name = 'encounter' GROUP BY j.row_id
     ), entry AS (
-        SELECT m.encounter_id, m.participant_id, m.kind, m.record_id, m.version, m.committed_at, m.turn_id, m.since_at,
+        SELECT m.encounter_id, m.participant_id, m.kind, m.record_id, m.version, m.has_left, m.committed_at, m.turn_id, m.since_at,
                NULL::timestamptz AS until_at
         FROM encounter e JOIN encounter_member m ON m.tenant_id = tenant AND m.encounter_id = e.id
         WHERE e.tenant_id = tenant AND e.campaign_id = original
         UNION ALL
         SELECT p.encounter_id, p.content ->> 'participant_id', p.content ->> 'kind', (p.content ->> 'record_id')::uuid,
-               (p.content ->> 'version')::bigint, (p.content ->> 'committed_at')::timestamptz, (p.content ->> 'turn_id')::uuid,
+               (p.content ->> 'version')::bigint, (p.content ->> 'has_left')::boolean, (p.content ->> 'committed_at')::timestamptz, (p.content ->> 'turn_id')::uuid,
                p.since_at, p.until_at
         FROM encounter_past p WHERE p.tenant_id = tenant AND p.campaign_id = original AND p.kind = 'member'
     )
-    INSERT INTO encounter_member (tenant_id, encounter_id, participant_id, kind, record_id, version, committed_at, turn_id)
+    INSERT INTO encounter_member (tenant_id, encounter_id, participant_id, kind, record_id, version, has_left, committed_at, turn_id)
     SELECT tenant, n.id, fork_text(o.participant_id, original, target, back_ms, flip), o.kind,
            fork_id(o.record_id, back_ms, flip),
            -- A record that was not edited since it joined has the version of a new row in the copy; no row has 0.
@@ -181,7 +184,7 @@ BEGIN
                 WHERE j.tenant_id = tenant AND j.row_id = o.record_id AND j.seq > through ORDER BY j.seq LIMIT 1),
                (SELECT r.version FROM character r WHERE r.tenant_id = tenant AND r.id = o.record_id),
                (SELECT r.version FROM npc r WHERE r.tenant_id = tenant AND r.id = o.record_id)) THEN 1 ELSE 0 END,
-           o.committed_at, fork_id(o.turn_id, back_ms, flip)
+           o.has_left, o.committed_at, fork_id(o.turn_id, back_ms, flip)
     FROM entry o JOIN encounter n ON n.tenant_id = tenant AND n.campaign_id = target AND n.id = fork_id(o.encounter_id, back_ms, flip)
     LEFT JOIN later w ON w.row_id = o.encounter_id
     WHERE (w.moments IS NULL OR o.since_at <> ALL (w.moments)) AND (o.until_at IS NULL OR o.until_at = ANY (w.moments));
@@ -239,7 +242,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Keeps what a member was before it was committed or deleted.
+-- Keeps what a member was before it left, came back, was committed or deleted.
 CREATE FUNCTION keep_member_past() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
@@ -269,5 +272,5 @@ CREATE TRIGGER f_past BEFORE DELETE ON encounter FOR EACH ROW
     EXECUTE FUNCTION keep_encounter_past();
 CREATE TRIGGER f_past AFTER DELETE ON encounter_log FOR EACH ROW
     EXECUTE FUNCTION keep_log_past();
-CREATE TRIGGER f_past AFTER DELETE OR UPDATE OF committed_at ON encounter_member FOR EACH ROW
+CREATE TRIGGER f_past AFTER DELETE OR UPDATE OF committed_at, has_left ON encounter_member FOR EACH ROW
     EXECUTE FUNCTION keep_member_past();

@@ -247,10 +247,10 @@ pub fn commit_required(updates: &[ParticipantUpdate]) -> bool {
 }
 
 impl Encounter {
-    /// What the fight did to each participant, in the order of joining.
+    /// What the fight did to each participant, in the order of joining, then to those with a record who left.
     #[must_use]
     pub fn diff(&self) -> Vec<ParticipantUpdate> {
-        self.participants.iter().map(|p| self.update(p)).collect()
+        self.participants.iter().chain(&self.departed).map(|p| self.update(p)).collect()
     }
 
     fn update(&self, it: &Participant) -> ParticipantUpdate {
@@ -292,7 +292,7 @@ impl Encounter {
 
     /// How a participant is named outside of the encounter: by the id of its record, or by its name.
     fn outside(&self, source: String) -> String {
-        match self.participant(&source) {
+        match self.anybody(&source) {
             Some(p) => p.record().unwrap_or(&p.creature.name).to_owned(),
             None => source,
         }

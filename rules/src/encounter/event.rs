@@ -35,6 +35,8 @@ pub enum Stance {
 pub enum Event {
     /// Somebody joined after the beginning.
     Joined { participant: Box<Participant> },
+    /// Somebody left. What the fight did to one with a record stays known.
+    Left { participant: String },
     /// An initiative was rolled or set.
     Initiative { participant: String, initiative: i32 },
     /// A turn began. The participant has its action, bonus action, reaction and movement again.

@@ -18,6 +18,7 @@ impl Encounter {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Joined { participant } => self.joined(participant),
+            Event::Left { participant } => self.left(participant),
             Event::Initiative { participant, initiative } => {
                 self.with(participant, |p| p.initiative = *initiative);
             }
@@ -87,7 +88,18 @@ impl Encounter {
         let sheet = Arc::make_mut(&mut participant.creature);
         sheet.id.clone_from(&participant.id);
         bound(sheet);
+        self.departed.retain(|p| p.id != participant.id);
         self.participants.push(participant);
+    }
+
+    fn left(&mut self, id: &str) {
+        let Some(at) = self.at(id) else { return };
+        let participant = self.participants.remove(at);
+        self.provoked.retain(|p| p.by != id && p.target != id);
+        self.current = self.current.filter(|current| *current != at).map(|current| current - usize::from(current > at));
+        if !participant.is_ephemeral() && self.departed.len() < PARTICIPANTS_MAX {
+            self.departed.push(participant);
+        }
     }
 
     fn turn_started(&mut self, id: &str, round: u32) {

@@ -237,7 +237,7 @@ impl<'a> Watcher<'a> {
     }
 
     fn befriends(&self, id: &str) -> bool {
-        self.fight.participant(id).is_some_and(|it| self.is_friend(it))
+        self.fight.anybody(id).is_some_and(|it| self.is_friend(it))
     }
 
     fn all_friends<'b>(&self, mut ids: impl Iterator<Item = &'b String>) -> bool {

@@ -68,6 +68,7 @@ impl Encounter {
             current: None,
             began_at: None,
             participants: Vec::with_capacity(setup.participants.len()),
+            departed: Vec::new(),
             terrain: Arc::new(terrain),
             lighting: setup.lighting,
             provoked: Vec::new(),
@@ -94,7 +95,8 @@ impl Encounter {
         Ok((it, events))
     }
 
-    /// Decides how a participant joins. It has a turn in this round if its place in the order is still to come.
+    /// Decides how a participant joins. It has a turn in this round if its place in the order is still to come. Whoever left and comes
+    /// back is as it was when it left.
     ///
     /// # Errors
     /// As for [`Encounter::create`], and after the end.
@@ -102,7 +104,7 @@ impl Encounter {
         if self.status == Status::Ended {
             return Err(Refusal::AlreadyEnded);
         }
-        if self.participants.len() >= limits::PARTICIPANTS_MAX {
+        if self.participants.len() + self.departed.len() >= limits::PARTICIPANTS_MAX {
             return Err(Refusal::too_many("participants", limits::PARTICIPANTS_MAX));
         }
         let mut participant = Box::new(self.prepared(new, false, "", dice)?);
@@ -134,12 +136,14 @@ impl Encounter {
                 return Err(wrong(field, "already takes part".to_owned()));
             }
         }
-        let mut creature = match &new.record {
-            Some(record) => record.clone(),
-            None => new.sheet(path)?,
+        let before = self.who_left(new, path)?;
+        let mut creature = match (before, &new.record) {
+            (Some(before), _) => Creature::clone(&before.creature),
+            (None, Some(record)) => record.clone(),
+            (None, None) => new.sheet(path)?,
         };
         fold::bound(&mut creature);
-        let initial = Arc::new(Snapshot::of(&creature));
+        let initial = before.map_or_else(|| Arc::new(Snapshot::of(&creature)), |before| before.initial.clone());
         creature.id.clone_from(&new.id);
         if let Some(name) = new.name.as_ref().filter(|n| !n.trim().is_empty()) {
             creature.name.clone_from(name);
@@ -163,13 +167,30 @@ impl Encounter {
             hidden: new.hidden,
             position: new.position,
             attacks_per_action: new.attacks_per_action.map_or_else(|| attacks(&creature), |n| n.clamp(1, 20)),
-            statistics: super::Statistics::default(),
+            statistics: before.map(|before| before.statistics).unwrap_or_default(),
             economy: super::Economy::default(),
-            lasting: if new.record.is_some() { Vec::new() } else { new.lasting() },
+            lasting: match (before, &new.record) {
+                (Some(before), _) => before.lasting.clone(),
+                (None, Some(_)) => Vec::new(),
+                (None, None) => new.lasting(),
+            },
             creature: Arc::new(creature),
         };
         self.check_place(&participant).map_err(|message| wrong("position", message))?;
         Ok(participant)
+    }
+
+    /// The participant that somebody was before it left. Only the same record can have the same id again.
+    fn who_left(&self, new: &NewParticipant, path: &str) -> Result<Option<&Participant>, Refusal> {
+        let record = new.record.as_ref().and(new.character_id.as_deref().or(new.npc_id.as_deref()));
+        let wrong = |id: &str| Refusal::argument(under(path, "id"), format!("must be \"{id}\", as before it left"));
+        match self.departed.iter().find(|p| p.record() == record || p.id == new.id) {
+            Some(before) if before.record() != record => {
+                Err(Refusal::argument(under(path, "id"), format!("\"{}\" was somebody else, who left", new.id)))
+            }
+            Some(before) if before.id != new.id => Err(wrong(&before.id)),
+            before => Ok(before),
+        }
     }
 
     /// Whether a participant already has this record. If two had it, their results would conflict.

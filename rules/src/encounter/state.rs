@@ -239,8 +239,11 @@ pub struct Encounter {
     /// The initiative with which that turn began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) began_at: Option<i32>,
-    /// In the order of joining. Nobody is ever removed.
+    /// In the order of joining.
     pub(super) participants: Vec<Participant>,
+    /// Those with a record who left, as they were then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) departed: Vec<Participant>,
     pub(super) terrain: Arc<Terrain>,
     pub(super) lighting: Lighting,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -296,6 +299,18 @@ impl Encounter {
         self.participants.iter().find(|p| p.id == id)
     }
 
+    /// The participant with this id, or somebody with a record who left.
+    #[must_use]
+    pub fn anybody(&self, id: &str) -> Option<&Participant> {
+        self.participant(id).or_else(|| self.departed.iter().find(|p| p.id == id))
+    }
+
+    /// Those with a record who left. What the fight did to them is part of [`Encounter::diff`].
+    #[must_use]
+    pub fn departed(&self) -> &[Participant] {
+        &self.departed
+    }
+
     /// The participant whose turn it is.
     #[must_use]
     pub fn current(&self) -> Option<&Participant> {
@@ -318,6 +333,6 @@ impl Encounter {
 
     /// A name for this turn, so that features that work once per turn are used once.
     pub(super) fn turn_key(&self) -> String {
-        format!("{}:{}:{}", self.id, self.round, self.current.map_or(0, |at| at.saturating_add(1)))
+        format!("{}:{}:{}", self.id, self.round, self.current().map_or("", |p| p.id.as_str()))
     }
 }

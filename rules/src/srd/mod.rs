@@ -6,6 +6,7 @@
 //!
 //! - `ability`, `skills`: the six abilities and the 18 skills.
 //! - `weapons`, `armor`: equipment.
+//! - `creatures`: stat blocks.
 //! - `conditions`, `effects`: what can be active on a creature, and what it does to rolls.
 //! - `classes`, `slots`: numbers that grow with a class.
 //! - `spells`: the spells that resolvers know by name.
@@ -22,6 +23,7 @@ mod armor;
 mod casting_times;
 mod classes;
 mod conditions;
+mod creatures;
 mod damage;
 mod dice;
 mod effects;
@@ -42,6 +44,7 @@ pub use classes::{
     indomitable_uses, lay_on_hands_pool, martial_arts_die, points, rage_damage, rage_uses, sneak_attack_dice,
 };
 pub use conditions::{CONDITIONS, ConditionRule, Sense, condition};
+pub use creatures::{CREATURES, CreatureAttack, CreatureRange, CreatureRule, creature};
 pub use damage::{DAMAGE_TYPES, damage_type};
 pub(crate) use dice::format_pools;
 pub use dice::{DICE_MAX, DamageDice, DicePool, FACES_MAX};

@@ -9,6 +9,7 @@ mod costs;
 mod end;
 mod fight;
 mod ground;
+mod leaving;
 mod limits;
 mod movement;
 mod properties;

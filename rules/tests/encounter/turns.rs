@@ -488,15 +488,17 @@ fn who_dies_comes_back_or_joins_has_one_turn_at_most() {
 proptest::proptest! {
     /// Whatever happens to initiatives and lives, nobody has two turns in a round, and who lives through a round has one.
     #[test]
-    fn everybody_has_one_turn_a_round(steps in proptest::collection::vec((0u8..8, 0usize..6, -5i32..30), 1..80)) {
+    fn everybody_has_one_turn_a_round(steps in proptest::collection::vec((0u8..9, 0usize..6, -5i32..30), 1..80)) {
         let mut encounter = begun(vec![someone("p0", 20), enemy("p1", 15), enemy("p2", 10), someone("p3", 10)]);
         let mut had = vec!["p0".to_owned()];
+        let mut joined = 4;
         // Who has been there and alive since the round began.
         let mut present: Vec<String> = encounter.participants().iter().map(|p| p.id.clone()).collect();
         for (what, whom, amount) in steps {
             let Some(id) = encounter.participants().get(whom).map(|p| p.id.clone()) else {
-                let events = encounter.join(&someone(&format!("p{}", encounter.participants().len()), amount), &mut Endless(1)).expect("it joins").events;
+                let events = encounter.join(&someone(&format!("p{joined}"), amount), &mut Endless(1)).expect("it joins").events;
                 encounter.apply_all(&events);
+                joined += 1;
                 continue;
             };
             match what {
@@ -508,8 +510,20 @@ proptest::proptest! {
                 2 if who(&encounter, &id).life() == Life::Dead => bring_back(&mut encounter, &id),
                 _ => {
                     let round = encounter.round();
-                    let Ok(decision) = encounter.act(&Action::new(ActionKind::AdvanceTurn), &mut Endless(1)) else { continue };
+                    let leaves = what == 3;
+                    let had_turn = encounter.current().is_some_and(|current| current.id == id);
+                    let decision = match leaves {
+                        true => encounter.leave(&id, &mut Endless(1)),
+                        false => encounter.act(&Action::new(ActionKind::AdvanceTurn), &mut Endless(1)),
+                    };
+                    let Ok(decision) = decision else { continue };
                     encounter.apply_all(&decision.events);
+                    if leaves {
+                        present.retain(|other| *other != id);
+                        if !had_turn {
+                            continue;
+                        }
+                    }
                     let Some(current) = encounter.current().map(|p| p.id.clone()) else { continue };
                     if encounter.round() > round {
                         proptest::prop_assert_eq!(encounter.round(), round + 1);

@@ -44,7 +44,7 @@ pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<Commit
     let (mut committed, mut skipped, mut written, mut marked) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut wanted = RequestedRecords::new(input.character_ids.as_ref().map(|names| names.0.as_slice()));
     for update in it.now.diff() {
-        let participant = it.now.participant(&update.participant_id);
+        let participant = it.now.anybody(&update.participant_id);
         let member = members.get(&update.participant_id);
         let record = member.and_then(|m| cast.record(m.who));
         let reason = match (member, record) {

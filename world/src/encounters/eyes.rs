@@ -97,7 +97,7 @@ impl Eyes {
     /// How a fight stands after an action, with every participant of which the reader sees a change.
     #[must_use]
     pub fn standing(self, before: &Encounter, it: &Encounter) -> Standing {
-        // Nobody ever leaves, so the indexes match.
+        // Nobody leaves by an action, so the indexes match.
         let both = before.participants().iter().zip(it.participants());
         let moved: HashSet<&str> = both.filter(|(then, now)| then != now).map(|(_, now)| now.id.as_str()).collect();
         let all = || {
@@ -143,7 +143,7 @@ impl Eyes {
     /// What was written into a participant's record; `None` if the reader does not see it.
     #[must_use]
     pub fn changes(self, it: &Encounter, participant: &str, mut changes: Changes) -> Option<Changes> {
-        let participant = it.participant(participant)?;
+        let participant = it.anybody(participant)?;
         if !self.sees_through(it, participant) {
             return None;
         }

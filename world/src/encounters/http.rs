@@ -10,14 +10,16 @@ use super::{
     commit,
     eyes::Eyes,
     input::{ActionInput, CommitInput, CreateInput, EndInput, GetParams, ParticipantInput},
+    rewind, roster,
     service::{self, Cx},
 };
 use base::error::{Problem, Result};
-use db::tenancy::TenantTx;
+use db::tenancy::{self, TenantTx};
 use edge::{
     caller::{Caller, Scope},
     http::{
-        Answer, Body,
+        Answer, Body, NoBody,
+        etag::Expected,
         paging::{self, Items, ListParams, Page},
         resource::{self, Ref, campaign_id},
     },
@@ -148,7 +150,50 @@ pub async fn join(
     let c = Ref::parse(&path.0);
     edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
         let cx = Cx::of(tx, &c, &caller);
-        Ok(Answer::ok(service::join(&cx, &path.1, (&body.value, ""), None).await?))
+        Ok(Answer::ok(roster::join(&cx, &path.1, (&body.value, ""), None).await?))
+    })
+    .await
+}
+
+/// Takes a participant out of an active encounter. If it has the turn, the next one begins. The commit writes what the fight did to its record,
+/// as of those who stayed; a record that joins again is as it was when it left.
+#[utoipa::path(delete, path = "/v1/campaigns/{c}/encounters/{x}/participants/{participant}",
+    tag = "encounters", operation_id = "remove_encounter_participant",
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id"),
+        ("participant" = String, Path, description = "The participant's id in the encounter")),
+    responses((status = 204), (status = "default", body = Problem)))]
+pub async fn leave(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String, String)>,
+) -> Result<impl Responder> {
+    let (c, x, id) = path.into_inner();
+    let (c, expected) = (Ref::parse(&c), Expected::by(&request));
+    tenancy::write(&app.pool, caller.actor(), async |tx| {
+        roster::remove(&Cx::of(tx, &c, &caller), &x, &id, &expected).await
+    })
+    .await?;
+    Ok(Answer::no_content())
+}
+
+/// Takes the newest action of an active encounter back, whoever did it, with the messages that told it. Drawn dice stay drawn. With `If-Match`
+/// nothing happens if somebody has acted since. What a turn did is taken back by undoing the turn.
+#[utoipa::path(post, path = "/v1/campaigns/{c}/encounters/{x}/undo",
+    tag = "encounters", operation_id = "undo_in_encounter", request_body = NoBody,
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
+    responses((status = 200, body = EncounterView), (status = "default", body = Problem)))]
+pub async fn undo(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, String)>,
+    body: Body<NoBody>,
+) -> Result<impl Responder> {
+    let NoBody {} = body.value;
+    let (c, expected) = (Ref::parse(&path.0), Expected::by(&request));
+    edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
+        Ok(Answer::ok(rewind::undo(&Cx::of(tx, &c, &caller), &path.1, &expected).await?))
     })
     .await
 }

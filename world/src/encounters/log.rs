@@ -85,7 +85,7 @@ impl<'a> Teller<'a> {
     }
 
     fn one(&self, id: &str) -> Option<&'a Participant> {
-        self.now.participant(id)
+        self.now.participant(id).or_else(|| self.then.participant(id))
     }
 
     fn name(&self, id: &str) -> String {
@@ -106,6 +106,9 @@ impl<'a> Teller<'a> {
         match event {
             Event::Joined { participant } => {
                 self.say(&[&participant.id], format!("{} joins the fight.", self.name(&participant.id)));
+            }
+            Event::Left { participant } => {
+                self.say(&[participant], format!("{} leaves the fight.", self.name(participant)));
             }
             Event::Initiative { participant, initiative } => {
                 self.say(&[participant], format!("{} has initiative {initiative}.", self.name(participant)));
@@ -254,7 +257,7 @@ impl<'a> Teller<'a> {
     /// Tells who fell, recovered or died.
     fn lives(&mut self) {
         for then in self.then.participants() {
-            let Some(now) = self.one(&then.id) else { continue };
+            let Some(now) = self.now.participant(&then.id) else { continue };
             let what = match (then.life(), now.life()) {
                 (before, after) if before == after => continue,
                 (_, Life::Dead) => "dies",

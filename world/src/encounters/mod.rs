@@ -4,8 +4,8 @@
 //! stands. Characters do not change before `commit`, which writes each of them once.
 //!
 //! - `input`: what requests contain; `http` and `tools::encounters`: the two entry points.
-//! - `store`: reads the rows under a lock and writes them in one statement; `service`: create, join, act, end; `commit`; `rewind`:
-//!   reverts actions.
+//! - `store`: reads the rows under a lock and writes them in one statement; `service`: create, act, end; `enlist` and `roster`: who takes
+//!   part, joins and leaves; `commit`; `rewind`: reverts actions.
 //! - `eyes`: what a reader sees of a fight. Every answer about a fight goes through it.
 //! - `answers`: the answers' types for the OpenAPI document.
 //! - `open`: active fights for pages, with what their reader can do; `combat`: those for `get_encounter`; `news`: what an action did, for the journal and deltas.
@@ -17,6 +17,7 @@
 pub mod answers;
 pub mod combat;
 pub mod commit;
+mod enlist;
 pub mod eyes;
 pub mod http;
 pub mod input;
@@ -25,6 +26,7 @@ pub mod names;
 pub mod news;
 pub mod open;
 pub mod rewind;
+pub mod roster;
 pub mod service;
 pub mod stand;
 pub mod store;

@@ -1,19 +1,24 @@
-//! Reverts what a turn did in encounters: removes its actions from the log and folds the state anew.
+//! Reverts actions in encounters, those of a turn or the newest: removes them from the log and folds the state anew.
 //!
 //! The journal shows how a fight stands but does not contain its state. So this module reverts the rows of encounters, and
 //! the journal's own revert handles all other rows.
 
-use rules::encounter::{Encounter, Event};
+use rules::encounter::{Encounter, Status, Verbosity};
 use serde_json::{Value, json};
 use sqlx::postgres::PgRow;
 use uuid::Uuid;
 
-use super::store;
+use super::{
+    answers::EncounterView,
+    service::{Cx, view},
+    store,
+};
 use base::{
-    error::{Error, Result},
+    error::{Code, Error, Result},
     stored::Columns,
 };
 use db::tenancy::TenantTx;
+use edge::http::etag::Expected;
 
 /// Reverts a turn's actions and commits. Returns the encounters in which somebody acted since; they stay as they are.
 ///
@@ -40,12 +45,38 @@ pub async fn rewind(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
     .await?;
     let mut conflicts = Vec::new();
     for row in &rows {
-        let (id, first): (Uuid, i64) = (row.read("encounter_id")?, row.read("first")?);
-        if !rewind_one(tx, turn, id, first).await? {
-            conflicts.push(json!({ "table": "encounter", "id": id, "column": null, "reason": "changed_since" }));
+        let (encounter, first) = row.read_all()?;
+        if !rewind_one(tx, &Deeds { turn, encounter, first }).await? {
+            conflicts.push(json!({ "table": "encounter", "id": encounter, "column": null, "reason": "changed_since" }));
         }
     }
     Ok(conflicts)
+}
+
+/// Takes the newest action of an encounter back, whoever did it, and deletes the messages that told it. Drawn dice stay drawn. Returns the
+/// encounter as it stands then. Six statements.
+///
+/// # Errors
+/// `not_found`; `precondition_failed`; `conflict` if the encounter has ended, if nothing has happened yet, or if a turn did the action.
+pub async fn undo(cx: &Cx<'_>, id: &str, expected: &Expected) -> Result<EncounterView> {
+    let it = store::read(cx.tx, cx.place, id, true).await?;
+    if it.hidden {
+        return Err(Error::not_found("encounter"));
+    }
+    expected.check(it.version)?;
+    let conflict = |why: &'static str| Err(Error::new(Code::Conflict, why));
+    if it.now.status() == Status::Ended {
+        return conflict("The encounter has ended. What ended it cannot be taken back.");
+    }
+    let (beginning, log) = store::history(cx.tx, it.id).await?;
+    let Some(newest) = log.last() else { return conflict("Nothing has happened in this encounter yet.") };
+    if newest.turn.is_some() {
+        return conflict("A turn did this action. Undo the turn instead.");
+    }
+    store::put_back(cx.tx, it.id, newest.seq, &before(beginning, &log, newest.seq)).await?;
+    store::untell(cx.tx, newest).await?;
+    let now = store::read(cx.tx, cx.place, id, false).await?;
+    Ok(view(&now, Verbosity::Standard, cx.eyes))
 }
 
 /// Keeps what a turn did in encounters, and returns those encounters.
@@ -65,11 +96,18 @@ pub async fn leave(tx: &TenantTx, turn: Uuid) -> Result<Vec<Value>> {
     rows.iter().map(left).collect()
 }
 
+/// What a turn did in an encounter, from its first action there.
+struct Deeds {
+    turn: Uuid,
+    encounter: Uuid,
+    first: i64,
+}
+
 /// Reverts a turn's actions in one encounter. False if somebody acted there since.
-async fn rewind_one(tx: &TenantTx, turn: Uuid, id: Uuid, first: i64) -> Result<bool> {
-    let beginning = sqlx::query(
-        "SELECT s.beginning::text AS beginning FROM encounter e \
-         JOIN encounter_state s ON s.tenant_id = e.tenant_id AND s.encounter_id = e.id \
+async fn rewind_one(tx: &TenantTx, deeds: &Deeds) -> Result<bool> {
+    let &Deeds { turn, encounter: id, first } = deeds;
+    let locked = sqlx::query(
+        "SELECT FROM encounter e JOIN encounter_state s ON s.tenant_id = e.tenant_id AND s.encounter_id = e.id \
          WHERE e.tenant_id = $1 AND e.id = $2 FOR NO KEY UPDATE OF e, s",
     )
     .bind(tx.tenant())
@@ -77,29 +115,19 @@ async fn rewind_one(tx: &TenantTx, turn: Uuid, id: Uuid, first: i64) -> Result<b
     .fetch_optional(&mut *tx.connection().await)
     .await?;
     // The encounter was deleted since, so nothing of the turn is left.
-    let Some(beginning) = beginning else { return Ok(true) };
-    let log = sqlx::query(
-        "SELECT seq, events::text AS events, turn_id IS NOT DISTINCT FROM $3 AS own FROM encounter_log \
-         WHERE tenant_id = $1 AND encounter_id = $2 ORDER BY seq",
-    )
-    .bind(tx.tenant())
-    .bind(id)
-    .bind(turn)
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
-    for row in &log {
-        if row.read::<i64>("seq")? > first && !row.read::<bool>("own")? {
-            return Ok(false);
-        }
+    if locked.is_none() {
+        return Ok(true);
     }
-    let mut then: Encounter = serde_json::from_str(beginning.read("beginning")?).map_err(Error::internal)?;
-    for row in &log {
-        if row.read::<i64>("seq")? >= first {
-            continue;
-        }
-        let events: Vec<Event> = serde_json::from_str(row.read("events")?).map_err(Error::internal)?;
-        then.apply_all(&events);
+    let (beginning, log) = store::history(tx, id).await?;
+    if log.iter().any(|action| action.seq > first && action.turn != Some(turn)) {
+        return Ok(false);
     }
-    store::put_back(tx, id, first, &then).await?;
+    store::put_back(tx, id, first, &before(beginning, &log, first)).await?;
     Ok(true)
+}
+
+/// A fight as it was before the action `first`: its log until then, folded onto the beginning.
+fn before(mut beginning: Encounter, log: &[store::Logged], first: i64) -> Encounter {
+    log.iter().filter(|action| action.seq < first).for_each(|action| beginning.apply_all(&action.events));
+    beginning
 }

@@ -1,40 +1,34 @@
-//! Operations on encounters, shared by the REST routes and the tools.
+//! Operations on encounters, shared by the REST routes, the tools and the pages.
 
-use entity::{character, npc};
 use rules::{
-    encounter::{
-        Action, ActionKind, Decision, Encounter, NewParticipant, Refusal, Setup, Verbosity, commit_required, limits,
-    },
+    encounter::{Action, ActionKind, Decision, Encounter, Refusal, Setup, Verbosity, commit_required},
     resolve::Outcome,
 };
-use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{
     answers::{ActionTold, EncounterView, EndTold, FightShown},
+    enlist::{enlist, invalid},
     eyes::Eyes,
-    input::{ActionInput, CreateInput, EndInput, ParticipantInput},
+    input::{ActionInput, CreateInput, EndInput},
     stand::{own_in, whose_turn},
-    store::{self, LogEntry, Member, Place, Stored},
+    store::{self, LogEntry, Place, Stored},
 };
 use crate::{
     dice::service::{self as dice, DiceOrigin, Failure, Wish, given_error},
     messages::service::NewMessage,
-    rules::{
-        service::{most_dice, spares},
-        sheet,
-    },
+    rules::service::{most_dice, spares},
     significance::report::{ActionReport, Source, report_own},
 };
 use base::{
-    error::{Code, Error, FieldError, Result},
+    error::{Code, Error, Result},
     metrics,
 };
 use db::tenancy::TenantTx;
 use edge::{
     caller::{Caller, Scope},
-    http::resource::{Ref, col},
+    http::resource::Ref,
     limits::check_rows_more,
 };
 
@@ -70,7 +64,7 @@ impl<'a> Cx<'a> {
     ///
     /// # Errors
     /// `quota_exceeded`.
-    async fn has_room(&self) -> Result<()> {
+    pub(super) async fn has_room(&self) -> Result<()> {
         check_rows_more(self.tx, self.rows_max, "message", MESSAGES).await
     }
 }
@@ -114,119 +108,6 @@ pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput, rows_max
     Ok(Created { id, version, view })
 }
 
-/// Turns the input into participants for the rules, with their records if they have any. At most two statements.
-async fn enlist(
-    tx: &TenantTx,
-    campaign: Uuid,
-    inputs: &[ParticipantInput],
-    at: impl Fn(usize) -> String,
-    warnings: &mut Vec<String>,
-) -> Result<(Vec<NewParticipant>, Vec<Member>)> {
-    for (index, input) in inputs.iter().enumerate() {
-        for (field, name) in [("character_id", &input.character_id), ("npc_id", &input.npc_id)] {
-            if name.as_ref().is_some_and(|name| name.chars().count() > limits::ID_CHARS_MAX) {
-                let message = format!("must have at most {} characters", limits::ID_CHARS_MAX);
-                return Err(invalid(format!("{}/{field}", at(index)), message));
-            }
-        }
-    }
-    let names =
-        |of: fn(&ParticipantInput) -> Option<&String>| inputs.iter().filter_map(of).cloned().collect::<Vec<_>>();
-    let place = |names: &[String]| {
-        let ids: Vec<Uuid> = names.iter().filter_map(|n| Uuid::try_parse(n).ok()).collect();
-        let named = col("id").is_in(ids).or(col("slug").is_in(names.to_vec()));
-        col("tenant_id").eq(tx.tenant()).and(col("campaign_id").eq(campaign)).and(named)
-    };
-    let (characters, npcs) = (names(|p| p.character_id.as_ref()), names(|p| p.npc_id.as_ref()));
-    let characters = match characters.as_slice() {
-        [] => Vec::new(),
-        names => character::Entity::find().filter(place(names)).all(tx).await?,
-    };
-    let npcs = match npcs.as_slice() {
-        [] => Vec::new(),
-        names => npc::Entity::find().filter(place(names)).all(tx).await?,
-    };
-    let mut members: Vec<Member> = Vec::new();
-    let mut all = Vec::with_capacity(inputs.len());
-    for (index, input) in inputs.iter().enumerate() {
-        let mut new = NewParticipant::from(input);
-        let is = |name: &str, id: Uuid, slug: &str| name == slug || Uuid::try_parse(name) == Ok(id);
-        let found = match (&input.character_id, &input.npc_id) {
-            (Some(_), Some(_)) => {
-                return Err(invalid(format!("{}/npc_id", at(index)), "must be absent if character_id is given"));
-            }
-            (Some(name), None) => characters.iter().find(|c| is(name, c.id.0, &c.slug)).map(|c| {
-                new.character_id = Some(c.id.to_string());
-                ("character", c.id.0, c.version, c.slug.clone(), sheet::of_character(c.clone()))
-            }),
-            (None, Some(name)) => npcs.iter().find(|n| is(name, n.id.0, &n.slug)).map(|n| {
-                new.npc_id = Some(n.id.to_string());
-                ("npc", n.id.0, n.version, n.slug.clone(), sheet::of_npc(n.clone()))
-            }),
-            (None, None) => None,
-        };
-        if let Some((kind, record, version, slug, creature)) = found {
-            if members.iter().any(|m| m.record == record) && kind == "character" {
-                let message = format!("{slug} already takes part");
-                return Err(invalid(format!("{}/character_id", at(index)), message));
-            }
-            if new.id.is_empty() {
-                new.id = slug;
-            }
-            new.record = Some(creature);
-            if members.iter().all(|m| m.record != record) {
-                members.push(Member { participant: new.id.clone(), kind, record, version });
-            }
-        } else if let Some(name) = input.character_id.as_ref().or(input.npc_id.as_ref()) {
-            if new.id.is_empty() {
-                new.id.clone_from(name);
-            }
-            warnings.push(format!(
-                "There is no `{name}` in this campaign, so {} has no record and exists only in this encounter.",
-                new.id
-            ));
-        }
-        all.push(new);
-    }
-    Ok((all, members))
-}
-
-/// Adds a participant to an active encounter.
-///
-/// # Errors
-/// `not_found`, `encounter_already_ended`, `validation_failed`, `invalid_dice`.
-pub async fn join(
-    cx: &Cx<'_>,
-    id: &str,
-    (input, pointer): (&ParticipantInput, &str),
-    given: Option<&[u32]>,
-) -> Result<EncounterView> {
-    cx.has_room().await?;
-    let mut it = store::read(cx.tx, cx.place, id, true).await?;
-    let mut warnings = Vec::new();
-    let (mut new, members) =
-        enlist(cx.tx, it.campaign, std::slice::from_ref(input), |_| pointer.to_owned(), &mut warnings).await?;
-    let new = new.pop().ok_or_else(|| Error::internal("nobody joins"))?;
-    let record = new.character_id.as_ref().or(new.npc_id.as_ref());
-    if it.now.participants().iter().any(|p| record.is_some() && p.character_id.as_ref().or(p.npc_id.as_ref()) == record)
-    {
-        return Err(invalid(format!("{pointer}/character_id"), "already takes part"));
-    }
-    let wish = Wish { given, seed: None, preview: false };
-    let decide = |dice: &mut dyn rules::dice::Dice| {
-        it.now.join(&new, dice).map_err(|refusal| cx.eyes.refusal(&it.now, None, refusal).into())
-    };
-    let joining = dice::roll(cx.tx, it.campaign, &wish, decide).await;
-    let (decision, rolled) = joining.map_err(|error| below(error, pointer))?;
-    rolled.used_up(0)?;
-    let action = json!({ "action": "join", "participant_id": new.id }).to_string();
-    let entry = LogEntry { member: members.first(), ..LogEntry::of(action, "join", cx.turn) };
-    store::append(cx.tx, &mut it, decision.events, &entry).await?;
-    let mut view = EncounterView { dice: rolled.told(), ..view(&it, Verbosity::Standard, cx.eyes) };
-    view.fight.warn(warnings);
-    Ok(view)
-}
-
 /// Reads an encounter's current state.
 ///
 /// # Errors
@@ -246,7 +127,7 @@ pub(super) fn fight_shown(it: &Stored, verbosity: Verbosity, eyes: Eyes) -> Figh
     fight
 }
 
-fn view(it: &Stored, verbosity: Verbosity, eyes: Eyes) -> EncounterView {
+pub(super) fn view(it: &Stored, verbosity: Verbosity, eyes: Eyes) -> EncounterView {
     let (fight, hidden) = (fight_shown(it, verbosity, eyes), eyes.hidden(&it.now));
     EncounterView { fight, dice: DiceOrigin::default(), hidden, id: it.id, version: it.version }
 }
@@ -528,7 +409,7 @@ impl From<Refusal> for Failure {
 }
 
 /// A refusal by the rules as an error for clients.
-fn refused(refusal: Refusal) -> Error {
+pub(super) fn refused(refusal: Refusal) -> Error {
     let sentence = |text: String| {
         let mut letters = text.chars();
         letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>() + ".").unwrap_or_default()
@@ -547,13 +428,4 @@ fn refused(refusal: Refusal) -> Error {
         Refusal::Argument { argument, message } => invalid(format!("/{argument}"), message.replace(NOBODY, "")),
         Refusal::Dice(cause) => given_error(&cause),
     }
-}
-
-/// Moves an error's pointers below another pointer.
-fn below(error: Error, pointer: &str) -> Error {
-    error.with_pointers(|own| format!("{pointer}{}", own.strip_prefix("/participant").unwrap_or(own)))
-}
-
-fn invalid(pointer: String, message: impl Into<String>) -> Error {
-    Error::validation(vec![FieldError { pointer, code: "invalid_value".into(), message: message.into() }])
 }

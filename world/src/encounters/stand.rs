@@ -27,7 +27,7 @@ use edge::http::resource::Ref;
 /// character, so it costs nothing for a character without a fight.
 pub const FIGHT_OF_CHARACTER: &str = "(SELECT m.encounter_id FROM encounter_member m \
     JOIN encounter e ON e.tenant_id = m.tenant_id AND e.id = m.encounter_id \
-    WHERE m.tenant_id = \"character\".tenant_id AND m.record_id = \"character\".id AND e.status = 'active' AND NOT e.hidden \
+    WHERE m.tenant_id = \"character\".tenant_id AND m.record_id = \"character\".id AND NOT m.has_left AND e.status = 'active' AND NOT e.hidden \
     ORDER BY e.id DESC LIMIT 1)";
 
 /// A character's place in a fight.
@@ -167,7 +167,7 @@ impl Stand {
 pub async fn fight_of(tx: &TenantTx, record: Uuid) -> Result<Option<Uuid>> {
     let row = sqlx::query(
         "SELECT m.encounter_id FROM encounter_member m JOIN encounter e ON e.tenant_id = m.tenant_id AND e.id = m.encounter_id \
-         WHERE m.tenant_id = $1 AND m.record_id = $2 AND e.status = 'active' AND NOT e.hidden ORDER BY e.id DESC LIMIT 1",
+         WHERE m.tenant_id = $1 AND m.record_id = $2 AND NOT m.has_left AND e.status = 'active' AND NOT e.hidden ORDER BY e.id DESC LIMIT 1",
     )
     .bind(tx.tenant())
     .bind(record)

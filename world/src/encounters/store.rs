@@ -4,7 +4,7 @@
 //! [`TAIL_EVENTS_MAX`] events it rewrites the state, too.
 
 use rules::{
-    encounter::{Encounter, Event},
+    encounter::{Encounter, Event, Participant},
     resolve::Outcome,
 };
 use serde::Serialize;
@@ -193,6 +193,8 @@ pub struct LogEntry<'a> {
     /// Whether to hide the encounter from lists and reads.
     pub hide: bool,
     pub member: Option<&'a Member>,
+    /// The participant that leaves.
+    pub leaver: Option<&'a str>,
     /// The kind of action, and the weapon or spell that was used, for the campaign's log.
     pub kind: &'a str,
     pub with: Option<&'a str>,
@@ -203,7 +205,7 @@ impl<'a> LogEntry<'a> {
     /// An entry with nothing else.
     #[must_use]
     pub fn of(action: String, kind: &'a str, turn: Option<Uuid>) -> Self {
-        Self { action, turn, notes: None, hide: false, member: None, kind, with: None, outcomes: &[] }
+        Self { action, turn, notes: None, hide: false, member: None, leaver: None, kind, with: None, outcomes: &[] }
     }
 }
 
@@ -239,12 +241,15 @@ pub async fn append(
     }
     let member = entry.member;
     let row = sqlx::query(
-        "WITH log AS (INSERT INTO encounter_log (tenant_id, encounter_id, seq, action, events, turn_id) \
-                VALUES ($1, $2, $3, $4::json, $5::json, $6)), \
+        "WITH log AS (INSERT INTO encounter_log (tenant_id, encounter_id, seq, action, events, turn_id, told) \
+                VALUES ($1, $2, $3, $4::json, $5::json, $6, $24)), \
               s AS (UPDATE encounter_state SET seq = $3, state = coalesce($7::json, state), tail = $8::json \
                 WHERE tenant_id = $1 AND encounter_id = $2), \
               m AS (INSERT INTO encounter_member (tenant_id, encounter_id, participant_id, kind, record_id, version) \
-                SELECT $1, $2, $9, $10, $11, $12 WHERE $11 IS NOT NULL), \
+                SELECT $1, $2, $9, $10, $11, $12 WHERE $11 IS NOT NULL \
+                ON CONFLICT (tenant_id, encounter_id, participant_id) DO UPDATE SET has_left = false, since_at = now()), \
+              l AS (UPDATE encounter_member SET has_left = true, since_at = now() \
+                WHERE tenant_id = $1 AND encounter_id = $2 AND participant_id = $25), \
               e AS (UPDATE encounter SET status = $13, round = $14, turn = $15, current_participant_id = $16, participant_count = $17, \
                 outcome = $18, notes = coalesce($19, notes), hidden = hidden OR $20, last_action = $21 \
                 WHERE tenant_id = $1 AND id = $2 RETURNING version) \
@@ -273,6 +278,8 @@ pub async fn append(
     .bind(serde_json::to_value(news).map_err(Error::internal)?)
     .bind(it.campaign)
     .bind(Json(&messages))
+    .bind(messages.iter().map(|message| message.id).collect::<Vec<_>>())
+    .bind(entry.leaver)
     .fetch_one(&mut *tx.connection().await)
     .await?;
     it.seq += 1;
@@ -286,11 +293,13 @@ pub async fn append(
 /// # Errors
 /// Database errors.
 pub(super) async fn put_back(tx: &TenantTx, id: Uuid, first: i64, then: &Encounter) -> Result<()> {
-    let who: Vec<&str> = then.participants().iter().map(|p| p.id.as_str()).collect();
+    let ids = |those: &[Participant]| those.iter().map(|p| p.id.clone()).collect::<Vec<_>>();
     sqlx::query(
         "WITH l AS (DELETE FROM encounter_log WHERE tenant_id = $1 AND encounter_id = $2 AND seq >= $3), \
               s AS (UPDATE encounter_state SET seq = $3 - 1, state = $4::json, tail = '[]' WHERE tenant_id = $1 AND encounter_id = $2), \
-              m AS (DELETE FROM encounter_member WHERE tenant_id = $1 AND encounter_id = $2 AND participant_id <> ALL ($5)) \
+              m AS (DELETE FROM encounter_member WHERE tenant_id = $1 AND encounter_id = $2 AND participant_id <> ALL ($5 || $12)), \
+              b AS (UPDATE encounter_member SET has_left = participant_id = ANY ($12), since_at = now() WHERE tenant_id = $1 \
+                AND encounter_id = $2 AND participant_id = ANY ($5 || $12) AND has_left <> (participant_id = ANY ($12))) \
          UPDATE encounter SET status = $6, round = $7, turn = $8, current_participant_id = $9, participant_count = $10, \
                 outcome = $11, hidden = false, last_action = CASE $3 WHEN 1 THEN '{}' ELSE jsonb_build_object('seq', $3 - 1) END, notes = CASE WHEN status = 'ended' AND $6 = 'active' THEN NULL ELSE notes END \
          WHERE tenant_id = $1 AND id = $2",
@@ -299,14 +308,66 @@ pub(super) async fn put_back(tx: &TenantTx, id: Uuid, first: i64, then: &Encount
     .bind(id)
     .bind(first)
     .bind(text(then)?)
-    .bind(who)
+    .bind(ids(then.participants()))
     .bind(word(then.status()))
     .bind(number(then.round()))
     .bind(number(ANYBODY.turn(then)))
     .bind(current(then))
     .bind(count(then))
     .bind(word(then.outcome()))
+    .bind(ids(then.departed()))
     .execute(&mut *tx.connection().await)
     .await?;
+    Ok(())
+}
+
+/// An action in the log of an encounter.
+pub(super) struct Logged {
+    pub seq: i64,
+    pub events: Vec<Event>,
+    pub turn: Option<Uuid>,
+    /// The messages that told it.
+    told: Vec<Uuid>,
+}
+
+impl Logged {
+    fn of(row: &PgRow) -> Result<Self> {
+        let (seq, events, turn, told): (i64, String, Option<Uuid>, Vec<Uuid>) = row.read_all()?;
+        Ok(Self { seq, events: serde_json::from_str(&events).map_err(Error::internal)?, turn, told })
+    }
+}
+
+/// The beginning and the log of an encounter that the transaction has locked. Two statements.
+///
+/// # Errors
+/// Database errors.
+pub(super) async fn history(tx: &TenantTx, id: Uuid) -> Result<(Encounter, Vec<Logged>)> {
+    let state = sqlx::query("SELECT beginning::text FROM encounter_state WHERE tenant_id = $1 AND encounter_id = $2")
+        .bind(tx.tenant())
+        .bind(id)
+        .fetch_one(&mut *tx.connection().await)
+        .await?;
+    let (beginning,): (String,) = state.read_all()?;
+    let log = sqlx::query(
+        "SELECT seq, events::text, turn_id, told FROM encounter_log WHERE tenant_id = $1 AND encounter_id = $2 ORDER BY seq",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    let log = log.iter().map(Logged::of).collect::<Result<_>>()?;
+    Ok((serde_json::from_str(&beginning).map_err(Error::internal)?, log))
+}
+
+/// Deletes the messages that told an action which was taken back. One statement.
+///
+/// # Errors
+/// Database errors.
+pub(super) async fn untell(tx: &TenantTx, action: &Logged) -> Result<()> {
+    sqlx::query("DELETE FROM message WHERE tenant_id = $1 AND id = ANY ($2)")
+        .bind(tx.tenant())
+        .bind(&action.told)
+        .execute(&mut *tx.connection().await)
+        .await?;
     Ok(())
 }

@@ -222,7 +222,7 @@ pub const TABLES: &[Table] = &[
         ("beginning", Json), ("state", Json), ("tail", Json),
     ] },
     Table { name: "encounter_log", walk: Some(walk(&[("encounter_id", "uuid"), ("seq", "bigint")], Scope::Encounter)), columns: &[
-        ("action", Json), ("events", Json),
+        ("action", Json), ("events", Json), ("told", IDS),
     ] },
     Table { name: "encounter_member", walk: Some(walk(&[("encounter_id", "uuid"), ("participant_id", "text")], Scope::Encounter)), columns: &[
         ("participant_id", Text), ("kind", OURS),

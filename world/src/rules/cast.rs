@@ -87,7 +87,7 @@ pub async fn named_by(tx: &TenantTx, campaign: Uuid, wanted: &[&str], actor: Opt
     let rows = sqlx::query(
         "SELECT w.n, a.actor_id, a.kind, (SELECT m.encounter_id FROM encounter_member m \
              JOIN encounter e ON e.tenant_id = m.tenant_id AND e.id = m.encounter_id WHERE m.tenant_id = $1 AND m.record_id = $5 \
-               AND e.status = 'active' AND NOT e.hidden ORDER BY e.id DESC LIMIT 1) AS fight \
+               AND NOT m.has_left AND e.status = 'active' AND NOT e.hidden ORDER BY e.id DESC LIMIT 1) AS fight \
          FROM unnest($3::text[], $4::uuid[]) WITH ORDINALITY AS w (slug, id, n) \
          LEFT JOIN actor_slug a ON a.tenant_id = $1 AND a.campaign_id = $2 AND a.kind IN ('character', 'npc') \
            AND (a.slug = w.slug OR a.actor_id = w.id) ORDER BY w.n",

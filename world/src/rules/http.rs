@@ -3,7 +3,7 @@
 use actix_web::{Responder, web};
 use edge::auth::player;
 use rules::resolve::{RestArgs, RestType, take_rest};
-use rules::srd::{ARMOR, CONDITIONS, SKILLS, SPELLS, WEAPONS};
+use rules::srd::{ARMOR, CONDITIONS, CREATURES, SKILLS, SPELLS, WEAPONS};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -133,12 +133,13 @@ enum SrdRow {
     Condition(rules::srd::ConditionRule),
     Spell(rules::srd::SpellRule),
     Skill(rules::srd::Skill),
+    Creature(rules::srd::CreatureRule),
 }
 
-/// Returns a table of SRD 5.1: `weapons`, `armor`, `conditions`, `spells` or `skills`.
+/// Returns a table of SRD 5.1: `weapons`, `armor`, `conditions`, `spells`, `skills` or `creatures`.
 #[utoipa::path(get, path = "/v1/rules/srd/{x}",
     tag = "rules", operation_id = "get_srd_table",
-    params(("x" = String, Path, description = "`weapons`, `armor`, `conditions`, `spells` or `skills`")),
+    params(("x" = String, Path, description = "`weapons`, `armor`, `conditions`, `spells`, `skills` or `creatures`")),
     responses((status = 200, body = SrdTable), (status = "default", body = Problem)))]
 pub async fn srd(_: Caller, path: web::Path<String>) -> Result<impl Responder> {
     let items = match path.as_str() {
@@ -147,6 +148,7 @@ pub async fn srd(_: Caller, path: web::Path<String>) -> Result<impl Responder> {
         "conditions" => table(&CONDITIONS),
         "spells" => table(&SPELLS),
         "skills" => table(&SKILLS),
+        "creatures" => table(&CREATURES),
         _ => Err(Error::not_found("table")),
     }?;
     Ok(Answer::ok(json!({ "items": items, "next_cursor": null })))

@@ -52,10 +52,12 @@ impl Work {
         if it.life() == Life::Alive && !it.creature.is_incapacitated() {
             return;
         }
-        let concentrates = it.creature.concentration.is_some();
-        if concentrates {
-            self.stop_concentrating(id);
-        }
+        self.let_go(id);
+    }
+
+    /// Ends a creature's concentration and releases what it holds.
+    pub(super) fn let_go(&mut self, id: &str) {
+        self.stop_concentrating(id);
         for (held, name) in held_by(&self.state, id) {
             self.push(Event::Changed { by: None, change: StateChange::RemoveCondition { creature: held, name } });
         }

@@ -78,6 +78,20 @@ impl Encounter {
         Ok(work.done)
     }
 
+    /// Decides how somebody leaves the fight, which is no action of its turn. If it has the turn, the next one begins. What the fight did
+    /// to one with a record stays part of [`Encounter::diff`].
+    ///
+    /// # Errors
+    /// After the end; if nobody has this id; if dice run out.
+    pub fn leave(&self, id: &str, dice: &mut dyn Dice) -> Result<Decision, Refusal> {
+        if self.status == Status::Ended {
+            return Err(Refusal::AlreadyEnded);
+        }
+        let mut work = Work { state: self.clone(), done: Decision::default() };
+        work.leave(id, dice)?;
+        Ok(work.done)
+    }
+
     /// Decides how the encounter ends.
     ///
     /// # Errors

@@ -39,6 +39,25 @@ impl Work {
         if self.state.anybody_left() { self.next(dice) } else { Ok(()) }
     }
 
+    /// Lets somebody leave, with all that lasts only while it is there. Its turn passes on.
+    pub(super) fn leave(&mut self, id: &str, dice: &mut dyn Dice) -> Result<(), Refusal> {
+        let it = self.find("participant_id", id)?;
+        let has_turn = self.state.current().is_some_and(|current| current.id == it.id);
+        self.let_go(id);
+        for change in self.until_next_turn_of(id) {
+            self.push(Event::Changed { by: None, change });
+        }
+        self.push(Event::Left { participant: it.id });
+        match (has_turn, self.state.anybody_left()) {
+            (false, _) => Ok(()),
+            (true, false) => {
+                self.push(Event::NobodyLeft);
+                Ok(())
+            }
+            (true, true) => self.next(dice),
+        }
+    }
+
     /// Begins the next turn. That of a surprised participant is skipped.
     fn next(&mut self, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let mut round = self.state.round();
@@ -68,8 +87,16 @@ impl Work {
     }
 
     fn start_turn(&mut self, id: &str, round: u32, dice: &mut dyn Dice) -> Result<(), Refusal> {
-        let first = self.state.current.is_none();
+        let first = self.state.began_at.is_none();
         self.push(Event::TurnStarted { participant: id.to_owned(), round });
+        for change in self.until_next_turn_of(id).into_iter().chain(self.run_out(Moment::Start, id)) {
+            self.push(Event::Changed { by: None, change });
+        }
+        if first { Ok(()) } else { self.caught(id, &mut Vec::new(), dice) }
+    }
+
+    /// The changes that remove what somebody gave until its next turn.
+    fn until_next_turn_of(&self, id: &str) -> Vec<StateChange> {
         let over = |p: &Participant| {
             let given = p.creature.effects.iter().filter(|e| {
                 e.rounds_remaining.is_none()
@@ -79,11 +106,7 @@ impl Work {
             let removed = given.map(|e| StateChange::RemoveEffect { creature: p.id.clone(), name: e.name.clone() });
             removed.collect::<Vec<_>>()
         };
-        let over: Vec<_> = self.state.participants().iter().flat_map(over).collect();
-        for change in over.into_iter().chain(self.run_out(Moment::Start, id)) {
-            self.push(Event::Changed { by: None, change });
-        }
-        if first { Ok(()) } else { self.caught(id, &mut Vec::new(), dice) }
+        self.state.participants().iter().flat_map(over).collect()
     }
 
     /// Rolls the saves that end conditions, then counts down rounds.
