@@ -8,6 +8,7 @@ mod door;
 mod entity;
 mod erase;
 mod fights;
+mod fights_led;
 mod files;
 mod first_steps;
 mod forms;

@@ -24,8 +24,47 @@ pub struct Fight {
     pub is_readers_turn: bool,
     /// What can be done without a target.
     pub buttons: Vec<Button>,
+    /// What can be done out of turn.
+    pub reactions: Vec<Button>,
     /// Where buttons are posted.
     pub path: String,
+    /// Where a game master ends it; none for players.
+    pub end: Option<String>,
+    /// The side of which nobody stands, as far as the reader knows.
+    pub down: Option<Down>,
+}
+
+/// A side of which nobody is standing any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Down {
+    Enemies,
+    Party,
+    Everybody,
+}
+
+impl Down {
+    fn of(fighters: &[Fighter]) -> Option<Self> {
+        let is_down = |is_enemy: bool| {
+            let mut side = fighters.iter().filter(|fighter| fighter.is_enemy == is_enemy).peekable();
+            side.peek().is_some() && side.all(|fighter| fighter.status != "alive")
+        };
+        match (is_down(true), is_down(false)) {
+            (true, true) => Some(Self::Everybody),
+            (true, false) => Some(Self::Enemies),
+            (false, true) => Some(Self::Party),
+            (false, false) => None,
+        }
+    }
+
+    /// A sentence.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Enemies => "No enemy is standing.",
+            Self::Party => "Nobody of the party is standing.",
+            Self::Everybody => "Nobody is standing.",
+        }
+    }
 }
 
 /// Somebody in a fight.
@@ -39,6 +78,8 @@ pub struct Fighter {
     pub conditions: Vec<String>,
     pub has_turn: bool,
     pub is_enemy: bool,
+    /// Whether only the game master knows of it.
+    pub is_hidden: bool,
     /// What can be done to it.
     pub buttons: Vec<Button>,
     id: String,
@@ -60,16 +101,18 @@ impl Fight {
     #[must_use]
     pub fn of(fight: &OpenFight, root: &str, is_player: bool) -> Self {
         let view = &fight.fight;
-        let mut fighters: Vec<Fighter> =
-            view.participants().into_iter().map(|p| Fighter::of(p, view.current())).collect();
+        let mut fighters: Vec<Fighter> = view.participants().into_iter().map(|p| Fighter::of(p, fight)).collect();
         fighters.sort_by_key(|fighter| std::cmp::Reverse(fighter.initiative));
         let mut shown = Self {
             name: view.name().unwrap_or("A fight").to_owned(),
             round: view.round(),
             turn: turn(&fighters, fight.actor.as_ref(), is_player),
+            down: Down::of(&fighters),
             is_readers_turn: fight.actor.as_ref().is_some_and(|actor| actor.in_turn),
             fighters,
             buttons: Vec::new(),
+            reactions: Vec::new(),
+            end: (!is_player).then(|| format!("{root}/{}#end", fight.id)),
             path: format!("{root}/{}/act", fight.id),
         };
         // What ends the turn comes last.
@@ -81,10 +124,7 @@ impl Fight {
 
     fn offer(&mut self, choice: &Choice) {
         let Ok(value) = serde_json::to_string(choice) else { return };
-        let (mut label, is_main) = label(choice);
-        if choice.cost.is_some() {
-            label.push_str(" (reaction)");
-        }
+        let (label, is_main) = label(choice);
         let acts_for_enemies =
             self.fighters.iter().any(|fighter| fighter.id == choice.participant_id && fighter.is_enemy);
         let target = self.fighters.iter_mut().find(|fighter| Some(&fighter.id) == choice.target_id.as_ref());
@@ -96,16 +136,28 @@ impl Fight {
                     _ => "against",
                 };
                 let more = format!("{word} {}", target.name);
-                target.buttons.push(Button { label, more, value, is_main });
+                // A reaction is no part of the turn, so it does not stand among what the turn can do.
+                match choice.cost {
+                    Some(_) => self.reactions.push(Button {
+                        label: format!("{label} {more}"),
+                        more: String::new(),
+                        value,
+                        is_main,
+                    }),
+                    None => target.buttons.push(Button { label, more, value, is_main }),
+                }
             }
-            (None, None) => self.buttons.push(Button { label, more: String::new(), value, is_main }),
+            (None, None) => {
+                let row = if choice.cost.is_some() { &mut self.reactions } else { &mut self.buttons };
+                row.push(Button { label, more: String::new(), value, is_main });
+            }
             (None, Some(_)) => {}
         }
     }
 }
 
 impl Fighter {
-    fn of(p: CombatantShown<'_>, current: Option<&str>) -> Self {
+    fn of(p: CombatantShown<'_>, fight: &OpenFight) -> Self {
         Self {
             emblem: Emblem::of(p.name),
             name: p.name.to_owned(),
@@ -113,7 +165,8 @@ impl Fighter {
             status: p.status.to_owned(),
             hp: p.whole.map(|p| (p.hp, p.max_hp)),
             conditions: p.conditions.into_iter().map(str::to_owned).collect(),
-            has_turn: current == Some(p.id),
+            has_turn: fight.fight.current() == Some(p.id),
+            is_hidden: fight.hidden.iter().any(|id| id == p.id),
             is_enemy: p.is_enemy,
             buttons: Vec::new(),
             id: p.id.to_owned(),

@@ -188,8 +188,15 @@ pub const PAGES: &[Page] = &[
 
     // Encounters and turns.
     get ("/c/{c}/encounters", Read, || web::get().to(encounters::list)),
+    get ("/c/{c}/encounters/new", Play, || web::get().to(encounters::new)).and(Gm),
+    post("/c/{c}/encounters/new", Play, || web::post().to(encounters::begin)).and(Gm),
     get ("/c/{c}/encounters/{x}", Read, || web::get().to(encounters::page)),
     post("/c/{c}/encounters/{x}/act", Play, || web::post().to(encounters::act)),
+    post("/c/{c}/encounters/{x}/join", Play, || web::post().to(encounters::join)).and(Gm),
+    post("/c/{c}/encounters/{x}/remove", Play, || web::post().to(encounters::remove)).and(Gm),
+    post("/c/{c}/encounters/{x}/undo", Gm, || web::post().to(encounters::undo)).and(Play),
+    post("/c/{c}/encounters/{x}/end", Play, || web::post().to(encounters::end)).and(Gm),
+    post("/c/{c}/encounters/{x}/commit", Play, || web::post().to(encounters::commit)).and(Gm),
     get ("/c/{c}/turns", Read, || web::get().to(turns::list)),
 
     // Reactions, and the rehearsal of actions.

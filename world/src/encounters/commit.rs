@@ -34,7 +34,7 @@ struct Member {
 /// # Errors
 /// `encounter_not_ended`, `not_found`; nothing is written then.
 pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<CommitTold> {
-    let it = store::read(cx.tx, cx.place, id, true).await?;
+    let it = store::read(cx.tx, cx.place, id, !input.dry_run).await?;
     if it.now.status() != Status::Ended {
         return Err(Error::new(Code::EncounterNotEnded, "The encounter is still active. End it before you commit it."));
     }

@@ -5,7 +5,7 @@
 //!
 //! - `input`: what requests contain; `http` and `tools::encounters`: the two entry points.
 //! - `store`: reads the rows under a lock and writes them in one statement; `service`: create, act, end; `enlist` and `roster`: who takes
-//!   part, joins and leaves; `commit`; `rewind`: reverts actions.
+//!   part, joins and leaves; `recruits`: finds them by name; `aftermath`: what an ended fight did; `commit`; `rewind`: reverts actions.
 //! - `eyes`: what a reader sees of a fight. Every answer about a fight goes through it.
 //! - `answers`: the answers' types for the OpenAPI document.
 //! - `open`: active fights for pages, with what their reader can do; `combat`: those for `get_encounter`; `news`: what an action did, for the journal and deltas.
@@ -14,6 +14,7 @@
 //!
 //! Every change to an encounter locks its row first, so that actions follow one another and none is lost.
 
+pub mod aftermath;
 pub mod answers;
 pub mod combat;
 pub mod commit;
@@ -25,6 +26,7 @@ pub mod log;
 pub mod names;
 pub mod news;
 pub mod open;
+pub mod recruits;
 pub mod rewind;
 pub mod roster;
 pub mod service;

@@ -12,7 +12,7 @@ use super::{
 };
 use base::{
     error::{Error, Result},
-    stored,
+    stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
 use edge::{
@@ -20,10 +20,19 @@ use edge::{
     http::resource::Ref,
 };
 
+/// The most messages of a fight that its page shows.
+const TOLD_MAX: i64 = 30;
+
 /// An open fight as its reader may see it, and what the reader can do in it now.
 pub struct OpenFight {
     pub id: Uuid,
+    /// Rises with every change.
+    pub version: i64,
+    /// The number of actions so far.
+    pub seq: i64,
     pub fight: FightShown,
+    /// The ids of those whom only the game master knows of.
+    pub hidden: Vec<String>,
     /// The participant that the reader acts for; none for players who do not take part.
     pub actor: Option<FightActor>,
 }
@@ -64,7 +73,8 @@ impl FightActor {
 impl OpenFight {
     fn of(it: &Stored, caller: &Caller) -> Self {
         let fight = service::fight_shown(it, Verbosity::Standard, Eyes::of(caller));
-        Self { id: it.id, fight, actor: FightActor::of(&it.now, caller) }
+        let hidden = Eyes::of(caller).hidden(&it.now);
+        Self { id: it.id, version: it.version, seq: it.seq, hidden, fight, actor: FightActor::of(&it.now, caller) }
     }
 }
 
@@ -79,6 +89,34 @@ pub async fn seen_by(tx: &TenantTx, campaign: Uuid, id: &str, caller: &Caller) -
         return Err(Error::not_found("encounter"));
     }
     Ok(OpenFight::of(&it, caller))
+}
+
+/// A fight as it stands, whole, for those who decide who joins it. One statement.
+///
+/// # Errors
+/// `not_found`.
+pub async fn now(tx: &TenantTx, campaign: Uuid, id: &str, caller: &Caller) -> Result<Encounter> {
+    let place = Place { campaign: &Ref::Id(campaign), only: caller.campaign };
+    Ok(store::read(tx, place, id, false).await?.now)
+}
+
+/// What was told of a fight last, newest first, as far as the caller may read it. One statement.
+///
+/// # Errors
+/// Database errors.
+pub async fn told(tx: &TenantTx, fight: &OpenFight, caller: &Caller) -> Result<Vec<String>> {
+    let rows = sqlx::query(
+        "SELECT m.content FROM encounter_log l CROSS JOIN LATERAL unnest(l.told) WITH ORDINALITY AS t (id, nth) \
+         JOIN message m ON m.tenant_id = $1 AND m.id = t.id \
+         WHERE l.tenant_id = $1 AND l.encounter_id = $2 AND ($3 OR m.whisper_to = '[]') ORDER BY l.seq DESC, t.nth LIMIT $4",
+    )
+    .bind(tx.tenant())
+    .bind(fight.id)
+    .bind(caller.sees_secrets())
+    .bind(TOLD_MAX)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(stored::each(&rows, |row| Ok(row.read_all::<(String,)>()?.0)))
 }
 
 /// The newest open fights as the caller may see them, newest first. One statement.

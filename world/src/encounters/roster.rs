@@ -1,16 +1,16 @@
 //! Participants join and leave.
 
-use rules::encounter::Verbosity;
+use rules::encounter::{Decision, Refusal, Verbosity};
 use serde_json::json;
 
 use super::{
     answers::EncounterView,
-    enlist::{enlist, invalid},
+    enlist::enlist,
     input::ParticipantInput,
-    service::{Cx, view},
-    store::{self, LogEntry},
+    service::{Cx, refused, view},
+    store::{self, LogEntry, Stored},
 };
-use crate::dice::service::{self as dice, Wish};
+use crate::dice::service::{self as dice, DiceOrigin, Failure, Wish};
 use base::error::{Error, Result};
 use edge::http::etag::Expected;
 
@@ -24,30 +24,53 @@ pub async fn join(
     (input, pointer): (&ParticipantInput, &str),
     given: Option<&[u32]>,
 ) -> Result<EncounterView> {
+    let (it, dice, warnings) = join_at(cx, id, std::slice::from_ref(input), |_| pointer.to_owned(), given).await?;
+    let mut view = EncounterView { dice, ..view(&it, Verbosity::Standard, cx.eyes) };
+    view.fight.warn(warnings);
+    Ok(view)
+}
+
+/// Adds participants to an active encounter: all of them as one action, or none.
+///
+/// # Errors
+/// `not_found`, `encounter_already_ended`, `validation_failed` with a pointer such as `/2/npc_id`.
+pub async fn join_all(cx: &Cx<'_>, id: &str, inputs: &[ParticipantInput]) -> Result<()> {
+    join_at(cx, id, inputs, |nth| format!("/{nth}"), None).await?;
+    Ok(())
+}
+
+/// Adds participants whose errors are at these pointers. Returns the encounter, where the dice came from, and warnings.
+async fn join_at(
+    cx: &Cx<'_>,
+    id: &str,
+    inputs: &[ParticipantInput],
+    at: impl Fn(usize) -> String,
+    given: Option<&[u32]>,
+) -> Result<(Stored, DiceOrigin, Vec<String>)> {
     cx.has_room().await?;
     let mut it = store::read(cx.tx, cx.place, id, true).await?;
     let mut warnings = Vec::new();
-    let (mut new, members) =
-        enlist(cx.tx, it.campaign, std::slice::from_ref(input), |_| pointer.to_owned(), &mut warnings).await?;
-    let new = new.pop().ok_or_else(|| Error::internal("nobody joins"))?;
-    let record = new.character_id.as_ref().or(new.npc_id.as_ref());
-    if it.now.participants().iter().any(|p| record.is_some() && p.character_id.as_ref().or(p.npc_id.as_ref()) == record)
-    {
-        return Err(invalid(format!("{pointer}/character_id"), "already takes part"));
-    }
+    let (all, members) = enlist(cx.tx, it.campaign, inputs, &at, &mut warnings).await?;
     let wish = Wish { given, seed: None, preview: false };
     let decide = |dice: &mut dyn rules::dice::Dice| {
-        it.now.join(&new, dice).map_err(|refusal| cx.eyes.refusal(&it.now, None, refusal).into())
+        let (mut now, mut events) = (it.now.clone(), Vec::new());
+        for (nth, new) in all.iter().enumerate() {
+            let joined = now.join(new, dice).map_err(|refusal| match refusal {
+                refusal @ Refusal::Dice(_) => Failure::from(refusal),
+                refusal => Failure::Other(below(refused(cx.eyes.refusal(&now, None, refusal)), &at(nth))),
+            })?;
+            now.apply_all(&joined.events);
+            events.extend(joined.events);
+        }
+        Ok(Decision { events, outcomes: Vec::new() })
     };
-    let joining = dice::roll(cx.tx, it.campaign, &wish, decide).await;
-    let (decision, rolled) = joining.map_err(|error| below(error, pointer))?;
+    let (decision, rolled) = dice::roll(cx.tx, it.campaign, &wish, decide).await?;
     rolled.used_up(0)?;
-    let action = json!({ "action": "join", "participant_id": new.id }).to_string();
-    let entry = LogEntry { member: members.first(), ..LogEntry::of(action, "join", cx.turn) };
+    let ids: Vec<&str> = all.iter().map(|new| new.id.as_str()).collect();
+    let action = json!({ "action": "join", "participant_ids": ids }).to_string();
+    let entry = LogEntry { members: &members, ..LogEntry::of(action, "join", cx.turn) };
     store::append(cx.tx, &mut it, decision.events, &entry).await?;
-    let mut view = EncounterView { dice: rolled.told(), ..view(&it, Verbosity::Standard, cx.eyes) };
-    view.fight.warn(warnings);
-    Ok(view)
+    Ok((it, rolled.told(), warnings))
 }
 
 /// Takes a participant out of an active encounter. Whoever has the turn passes it on. What the fight did to a record is written into it by

@@ -192,7 +192,7 @@ pub struct LogEntry<'a> {
     pub notes: Option<&'a str>,
     /// Whether to hide the encounter from lists and reads.
     pub hide: bool,
-    pub member: Option<&'a Member>,
+    pub members: &'a [Member],
     /// The participant that leaves.
     pub leaver: Option<&'a str>,
     /// The kind of action, and the weapon or spell that was used, for the campaign's log.
@@ -205,7 +205,7 @@ impl<'a> LogEntry<'a> {
     /// An entry with nothing else.
     #[must_use]
     pub fn of(action: String, kind: &'a str, turn: Option<Uuid>) -> Self {
-        Self { action, turn, notes: None, hide: false, member: None, leaver: None, kind, with: None, outcomes: &[] }
+        Self { action, turn, notes: None, hide: false, members: &[], leaver: None, kind, with: None, outcomes: &[] }
     }
 }
 
@@ -239,14 +239,13 @@ pub async fn append(
     if anew {
         it.tail.clear();
     }
-    let member = entry.member;
     let row = sqlx::query(
         "WITH log AS (INSERT INTO encounter_log (tenant_id, encounter_id, seq, action, events, turn_id, told) \
                 VALUES ($1, $2, $3, $4::json, $5::json, $6, $24)), \
               s AS (UPDATE encounter_state SET seq = $3, state = coalesce($7::json, state), tail = $8::json \
                 WHERE tenant_id = $1 AND encounter_id = $2), \
               m AS (INSERT INTO encounter_member (tenant_id, encounter_id, participant_id, kind, record_id, version) \
-                SELECT $1, $2, $9, $10, $11, $12 WHERE $11 IS NOT NULL \
+                SELECT $1, $2, n.* FROM unnest($9::text[], $10::text[], $11::uuid[], $12::bigint[]) AS n \
                 ON CONFLICT (tenant_id, encounter_id, participant_id) DO UPDATE SET has_left = false, since_at = now()), \
               l AS (UPDATE encounter_member SET has_left = true, since_at = now() \
                 WHERE tenant_id = $1 AND encounter_id = $2 AND participant_id = $25), \
@@ -263,10 +262,10 @@ pub async fn append(
     .bind(entry.turn)
     .bind(if anew { Some(text(&it.now)?) } else { None })
     .bind(text(&it.tail)?)
-    .bind(member.map(|m| m.participant.as_str()))
-    .bind(member.map(|m| m.kind))
-    .bind(member.map(|m| m.record))
-    .bind(member.map(|m| m.version))
+    .bind(entry.members.iter().map(|m| m.participant.as_str()).collect::<Vec<_>>())
+    .bind(entry.members.iter().map(|m| m.kind).collect::<Vec<_>>())
+    .bind(entry.members.iter().map(|m| m.record).collect::<Vec<_>>())
+    .bind(entry.members.iter().map(|m| m.version).collect::<Vec<_>>())
     .bind(word(it.now.status()))
     .bind(number(it.now.round()))
     .bind(number(ANYBODY.turn(&it.now)))

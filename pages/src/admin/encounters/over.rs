@@ -1,0 +1,152 @@
+//! The end of a fight: its outcome, what it did, and writing that to the sheets.
+
+use actix_web::HttpResponse;
+use rules::encounter::{Changes, EndOutcome};
+
+use super::work::work;
+use crate::admin::InCampaign;
+use base::error::{Error, Result};
+use world::encounters::{
+    aftermath::{self, AfterRecord, CommitState},
+    commit::commit as commit_into_records,
+    input::{CommitInput, EndInput},
+    service::{self, Cx},
+};
+
+/// The outcomes, with their words.
+pub(super) const OUTCOMES: [(EndOutcome, &str, &str); 5] = [
+    (EndOutcome::Victory, "victory", "Victory"),
+    (EndOutcome::Defeat, "defeat", "Defeat"),
+    (EndOutcome::Fled, "fled", "Somebody fled"),
+    (EndOutcome::Negotiated, "negotiated", "The sides negotiated"),
+    (EndOutcome::Other, "other", "Another end"),
+];
+
+/// What an ended fight did.
+pub(super) struct OverView {
+    pub outcome: &'static str,
+    pub summary: String,
+    pub notes: Option<String>,
+    /// Those to whom it did something.
+    pub records: Vec<RecordView>,
+    /// The names of the others who have a sheet.
+    pub unchanged: Vec<String>,
+    /// Whether the user can write something that is not written yet.
+    pub may_write: bool,
+}
+
+/// What it did to somebody with a record.
+pub(super) struct RecordView {
+    pub name: String,
+    pub lines: Vec<String>,
+    pub commit: CommitState,
+}
+
+impl RecordView {
+    /// Whether it is written.
+    pub fn state(&self) -> &'static str {
+        match self.commit {
+            CommitState::Waits => "not written yet",
+            CommitState::WaitsForMerge => "not written yet; the sheet was edited since, so it takes the differences",
+            CommitState::Written => "written to the sheet",
+            CommitState::Gone => "the sheet was deleted",
+        }
+    }
+
+    fn of(record: AfterRecord) -> Self {
+        Self { name: record.name, lines: lines(&record.changes), commit: record.commit }
+    }
+}
+
+impl OverView {
+    /// Reads what an ended fight did.
+    pub async fn of(cx: &Cx<'_>, id: &str, may_commit: bool) -> Result<Self> {
+        let after = aftermath::of(cx, id).await?;
+        let (records, unchanged): (Vec<_>, Vec<_>) =
+            after.records.into_iter().map(RecordView::of).partition(|record| !record.lines.is_empty());
+        let waits = |record: &RecordView| matches!(record.commit, CommitState::Waits | CommitState::WaitsForMerge);
+        Ok(Self {
+            outcome: OUTCOMES.iter().find(|(outcome, ..)| *outcome == after.outcome).map_or("", |(.., words)| words),
+            may_write: may_commit && records.iter().any(waits),
+            summary: after.summary,
+            notes: after.notes,
+            records,
+            unchanged: unchanged.into_iter().map(|record| record.name).collect(),
+        })
+    }
+}
+
+/// Changes in words, one for each thing that changed.
+fn lines(changes: &Changes) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut number = |what: &str, initial: i32, now: i32| {
+        if initial != now {
+            lines.push(format!("{what}: {initial} → {now}"));
+        }
+    };
+    number("Hit points", changes.hp.initial, changes.hp.now);
+    if let Some(temp) = changes.temp_hp {
+        number("Temporary hit points", temp.initial, temp.now);
+    }
+    for slot in changes.spell_slots.iter().flatten() {
+        number(&format!("Spell slots of level {}", slot.level), slot.initial, slot.now);
+    }
+    for resource in changes.resources.iter().flatten() {
+        number(&resource.name, resource.initial, resource.now);
+    }
+    if let Some(dice) = changes.hit_dice {
+        number("Hit dice", dice.initial, dice.now);
+    }
+    if let Some(saves) = &changes.death_saves {
+        number("Death saves that succeeded", saves.initial.successes, saves.now.successes);
+        number("Death saves that failed", saves.initial.failures, saves.now.failures);
+    }
+    lines.extend(changes.conditions.added.iter().map(|name| format!("Now {name}")));
+    lines.extend(changes.conditions.removed.iter().map(|name| format!("No longer {name}")));
+    lines.extend(changes.conditions.changed.iter().map(|name| format!("Still {name}, but differently")));
+    if let Some(spell) = &changes.concentration {
+        lines.push(match &spell.now {
+            Some(now) => format!("Concentrates on {now}"),
+            None => "No longer concentrates".to_owned(),
+        });
+    }
+    if let Some(effects) = &changes.effects {
+        let names = |list: &[rules::sheet::ActiveEffect]| list.iter().map(|e| e.name.clone()).collect::<Vec<_>>();
+        let (before, now) = (names(&effects.initial), names(&effects.now));
+        lines.extend(now.iter().filter(|name| !before.contains(name)).map(|name| format!("Has {name}")));
+        lines.extend(before.iter().filter(|name| !now.contains(name)).map(|name| format!("{name} has ended")));
+    }
+    let words = |flag: &String| flag.replace('_', " ");
+    lines.extend(changes.rest_flags.iter().map(|flag| format!("Used until a long rest: {}", words(flag))));
+    lines.extend(changes.cleared_rest_flags.iter().map(|flag| format!("Can be used again: {}", words(flag))));
+    lines
+}
+
+/// Ends a fight.
+pub async fn end(at: InCampaign) -> Result<HttpResponse> {
+    let chosen = at.form.text("outcome");
+    let outcome = OUTCOMES.iter().find(|(_, name, _)| *name == chosen).map(|(outcome, ..)| *outcome);
+    let notes = Some(at.form.text("notes").trim().replace("\r\n", "\n")).filter(|notes| !notes.is_empty());
+    work(&at, async |cx, id| {
+        let outcome =
+            outcome.ok_or_else(|| Error::invalid("/outcome", "invalid_value", "Choose how the fight ends."))?;
+        let input = EndInput { outcome, generate_summary: false, preserve_log: true, notes: notes.clone() };
+        service::end(cx, id, &input).await?;
+        Ok(Some("The fight has ended. What it did is not in the sheets yet.".to_owned()))
+    })
+    .await
+}
+
+/// Writes what a fight did to the sheets, each of them once.
+pub async fn commit(at: InCampaign) -> Result<HttpResponse> {
+    work(&at, async |cx, id| {
+        let told = commit_into_records(cx, id, &CommitInput::default()).await?;
+        let names: Vec<&str> =
+            told.committed.iter().filter_map(|one| one.character_name.as_deref().or(one.npc_name.as_deref())).collect();
+        Ok(Some(match names.as_slice() {
+            [] => "Everything was in the sheets already.".to_owned(),
+            names => format!("Written to the sheets of {}.", names.join(", ")),
+        }))
+    })
+    .await
+}
