@@ -181,7 +181,7 @@ async fn a_player_sees_of_each_outcome_what_is_on_the_list() {
         }
         let log = reader.get(&world.path("/messages?limit=200")).await.expect(200);
         keeps_secrets(&log.text);
-        assert!(log.text.contains("Orc attacks Mira with Axe: a hit."), "{}", log.text);
+        assert!(log.text.contains("Orc attacks Mira with Axe: a hit for "), "{}", log.text);
     }
 }
 

@@ -40,10 +40,10 @@ async fn a_whole_fight_is_told() {
         told,
         [
             "A fight begins: Alice against Thug. It is Alice's turn.".to_owned(),
-            format!("Alice attacks Thug with Longsword: {total}, a hit. Thug is hurt."),
+            format!("Alice attacks Thug with Longsword: {total}, a hit for 1 slashing damage (1d8: 1). Thug is hurt."),
             "Alice moves 15 feet.".to_owned(),
             "Alice's turn is over. It is Thug's turn.".to_owned(),
-            "Thug attacks Alice with Club: a hit. Alice takes 3 damage (97 of 100 hit points).".to_owned(),
+            "Thug attacks Alice with Club: a hit for 3 bludgeoning damage. Alice takes 3 damage (97 of 100 hit points).".to_owned(),
             "Alice is prone.".to_owned(),
             "Thug's turn is over. Round 2. It is Alice's turn.".to_owned(),
             "Rat joins the fight.".to_owned(),
@@ -58,6 +58,47 @@ async fn a_whole_fight_is_told() {
             && m["speaker"]["name"] == "Brawl"
     });
     assert!(kinds, "{}", messages.text);
+}
+
+/// Dice are told as far as everybody may see them: those of friends, and of foes what came of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn dice_are_told() {
+    let server = Server::start().await;
+    let acme = tenant(&server, "acme").await;
+    let world = town(&acme).await;
+    let mage = json!({ "slug": "mage", "name": "Mage", "profession": "Wizard", "level": 5, "hp": 40, "max_hp": 40,
+        "abilities": { "strength": 8, "dexterity": 14, "constitution": 12, "intelligence": 18, "wisdom": 10, "charisma": 10 },
+        "spells": ["Fireball", "Scorching Ray", "Hold Person", "Fire Bolt", "Bless"],
+        "weapons": [{ "name": "Dagger" }], "spell_slots": { "2": { "max": 9, "remaining": 9 }, "3": { "max": 9, "remaining": 9 } } });
+    world.post("/characters", mage).await.expect(201);
+    let thug = json!({ "id": "thug", "name": "Thug", "hp": 300, "max_hp": 300, "armor_class": 10, "is_enemy": true, "initiative": 1,
+        "attacks": [{ "name": "Mace", "bonus": 4, "damage": "1d6+2", "damage_type": "bludgeoning" }] });
+    let fight = json!({ "participants": [
+        { "id": "mage", "character_id": "mage", "initiative": 20 }, { "id": "alice", "character_id": "player_alice", "initiative": 10 }, thug ] });
+    let id = begin(&world, fight).await;
+    let did = async |mut action: Value| {
+        action["override"] = json!(true);
+        acts(&world, &id, action).await;
+        log_of(&acme).await.pop().unwrap()
+    };
+    let bolt = |dice: Value| json!({ "action": "attack", "participant_id": "mage", "target_id": "thug", "spell_name": "Fire Bolt", "dice": dice });
+    let mut with = bolt(json!([12, 4, 3, 5]));
+    with["advantage"] = json!("advantage");
+    let told = [
+        did(with).await,
+        did(bolt(json!([20, 1, 2, 3, 4]))).await,
+        did(bolt(json!([2]))).await,
+        did(json!({ "action": "cast_spell", "participant_id": "mage", "target_id": "thug", "spell_name": "Scorching Ray",
+            "slot_level": 2, "dice": [15, 2, 18, 2, 3, 4, 5] })).await,
+        did(json!({ "action": "cast_spell", "participant_id": "mage", "target_ids": ["thug", "alice"], "spell_name": "Fireball",
+            "slot_level": 3, "dice": [3, 17, 1, 2, 3, 4, 5, 6, 1, 2] })).await,
+        did(json!({ "action": "cast_spell", "participant_id": "mage", "target_id": "alice", "spell_name": "Hold Person",
+            "slot_level": 2, "dice": [4] })).await,
+        did(json!({ "action": "attack", "participant_id": "thug", "target_id": "mage", "weapon": "Mace", "advantage": "disadvantage",
+            "dice": [15, 12, 4, 9] })).await,
+        did(json!({ "action": "shove", "participant_id": "thug", "target_id": "mage", "dice": [12, 8] })).await,
+    ];
+    insta::assert_snapshot!(told.join("\n"));
 }
 
 /// A preview and a refusal tell nothing; a quota of messages holds.

@@ -28,7 +28,12 @@ async fn each_command_does_what_it_says() {
     for (name, arguments, visibility, says) in [
         ("roll", json!({ "expr": "2d1+3" }), "public", "Alice rolls 2d1+3: 5"),
         ("check", json!({ "skill": "sleight_of_hand", "dc": 1 }), "public", "Alice: Sleight of hand Check"),
-        ("check", json!({ "ability": "wis", "dc": 40, "advantage": "disadvantage" }), "public", "against 40: failure"),
+        (
+            "check",
+            json!({ "ability": "wis", "dc": 40, "advantage": "disadvantage" }),
+            "public",
+            "against 40: failure by ",
+        ),
         (
             "sheet.create",
             json!({ "name": "Aria", "weapons": [{ "name": "Rapier" }] }),

@@ -54,6 +54,7 @@ impl AtOnce for Roll {
             total: total.clone(),
             flavor: String::new(),
             dice: serde_json::to_value(&rolled.dice).map_err(Error::internal)?,
+            outcome: None,
         }];
         let mut told = cx.tell(Type::Roll, messages::roll_text(&facts));
         told.roll = Some(messages::roll_value(&facts));

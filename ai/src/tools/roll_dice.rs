@@ -186,6 +186,7 @@ async fn say(cx: &ToolCx<'_>, session: &Playing, report: &RollReport) -> Result<
             total: r.total.clone()?,
             flavor: r.flavor.clone().unwrap_or_default(),
             dice: serde_json::to_value(&r.dice).ok()?,
+            outcome: None,
         })
     });
     let rolled: Vec<_> = rolled.collect();

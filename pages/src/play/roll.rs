@@ -95,6 +95,7 @@ pub async fn rolled(app: &Ai, visitor: &Visitor, link: &str, formula: &str, flav
             total,
             flavor: flavor.to_owned(),
             dice: serde_json::to_value(&result.dice).map_err(Error::internal)?,
+            outcome: None,
         };
         told(tx, campaign, &who, facts).await
     })
@@ -188,6 +189,7 @@ async fn checked(app: &Ai, visitor: &Visitor, link: &str, kind: &str, name: &str
             total: outcome.total.into(),
             flavor: outcome.check_type,
             dice: serde_json::to_value(&outcome.dice).map_err(Error::internal)?,
+            outcome: None,
         };
         told(tx, campaign, &who, facts).await
     })

@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 
 use entity::message::{Author, Type};
 use rules::{
-    encounter::{Encounter, EndOutcome, Event, Participant, Stance},
+    encounter::{Encounter, EndOutcome, Event, Participant, SeenOutcome, Stance, Watcher},
     resolve::{Outcome, StateChange},
     sheet::Life,
 };
 
-use super::names::called;
+use super::{names::called, rolls};
 use crate::messages::service::NewMessage;
 
 /// The flavor that marks these messages.
@@ -64,9 +64,19 @@ pub fn beginning(it: &Encounter) -> Vec<NewMessage> {
 #[must_use]
 pub fn action(told: &ActionReport<'_>) -> Vec<NewMessage> {
     let mut teller = Teller::new(told.then, told.now);
+    // What is rolled outside of an attack comes before what it leads to, and what an attack leads to comes after it.
+    let is_attack = told.events.iter().any(|event| matches!(event, Event::Attacked { .. }));
+    let (first, later) =
+        told.outcomes.split_at(if is_attack { told.outcomes.len().min(1) } else { told.outcomes.len() });
+    if is_attack {
+        first.iter().for_each(|outcome| teller.area(outcome));
+    } else {
+        first.iter().for_each(|outcome| teller.check(outcome));
+    }
     for event in told.events {
         teller.event(event, told);
     }
+    later.iter().for_each(|outcome| teller.check(outcome));
     teller.only_spent(told);
     teller.lives();
     teller.messages(told.name)
@@ -165,21 +175,55 @@ impl<'a> Teller<'a> {
 
     fn attacked(&mut self, by: &str, target: &str, (made, hit): (u32, u32), told: &ActionReport<'_>) {
         let with = told.with.map(|with| format!(" with {with}")).unwrap_or_default();
-        // A foe's total would reveal how well it fights.
-        let total = match told.outcomes {
-            // Of a save against a spell, the roll is the target's.
-            [first, ..] if made == 1 && first.die_result > 0 && first.parties.rolled == [by] && !self.is_foe(by) => {
-                format!("{}, ", first.total)
+        let first = told.outcomes.first();
+        let seen = first.and_then(|first| Some((first, self.watcher().outcome(first)?)));
+        let came = match seen {
+            Some((first, seen)) if !first.participants.is_empty() => {
+                // Players read of those whom they know, so the rolls are found by who made them.
+                let at = first.participants.iter().position(|roll| roll.creature == target);
+                let roll = at.and_then(|at| self.watcher().outcome(&only(first, at)));
+                let roll = roll.as_ref().and_then(|seen| seen.participants.first()).map(rolls::save_of);
+                roll.unwrap_or_else(|| rolls::save(&SeenOutcome { damage: None, ..seen }))
             }
-            _ => String::new(),
+            Some((_, seen)) if made > 1 => rolls::beams(&seen, made, hit),
+            Some((first, seen)) if first.parties.rolled == [by] => rolls::attack(&seen),
+            Some((_, seen)) => rolls::save(&seen),
+            None if made > 1 => format!("{hit} of {made} hit"),
+            None if hit == 0 => "a miss".to_owned(),
+            None => "a hit".to_owned(),
         };
-        let came = match (made, hit) {
-            (1, 0) => "a miss".to_owned(),
-            (1, _) => "a hit".to_owned(),
-            (made, hit) => format!("{hit} of {made} hit"),
-        };
-        let sentence = format!("{} attacks {}{with}: {total}{came}.", self.name(by), self.name(target));
+        let sentence = format!("{} attacks {}{with}: {came}.", self.name(by), self.name(target));
         self.say(&[by, target], sentence);
+    }
+
+    /// Somebody who plays nobody.
+    fn watcher(&self) -> Watcher<'a> {
+        Watcher::of(self.now, None)
+    }
+
+    /// Says what a spell with several targets does before their saves.
+    fn area(&mut self, outcome: &Outcome) {
+        let Some(seen) = self.watcher().outcome(outcome).filter(|_| !outcome.participants.is_empty()) else { return };
+        let Some(damage) = rolls::of_area(&seen) else { return };
+        let who: Vec<&str> = outcome.parties.rolled.iter().map(String::as_str).collect();
+        self.say(&who, format!("{}: {damage}.", seen.check_type));
+    }
+
+    /// Says what somebody rolled besides an attack, if anything was rolled.
+    fn check(&mut self, outcome: &Outcome) {
+        let Some(seen) = self.watcher().outcome(outcome) else { return };
+        let who: Vec<&str> = outcome.parties.rolled.iter().chain(&outcome.parties.others).map(String::as_str).collect();
+        match outcome.parties.rolled.as_slice() {
+            _ if outcome.impossible || outcome.no_check => {}
+            _ if !outcome.participants.is_empty() => {
+                self.say(&who, format!("{}: {}, {}.", seen.check_type, rolls::contest(&seen), seen.outcome));
+            }
+            [one] if outcome.die_result > 0 => {
+                let sentence = format!("{}: {}.", self.name(one), rolls::check(&seen));
+                self.say(&who, sentence);
+            }
+            _ => {}
+        }
     }
 
     fn changed(&mut self, change: &StateChange) {
@@ -303,6 +347,12 @@ impl<'a> Teller<'a> {
         let own = self.one(first).and_then(|p| p.character_id.clone()).filter(|_| second.is_none());
         std::iter::once("gm".to_owned()).chain(own).collect()
     }
+}
+
+/// An outcome with one of its rolls alone.
+fn only(outcome: &Outcome, at: usize) -> Outcome {
+    let participants = outcome.participants.get(at).cloned().into_iter().collect();
+    Outcome { participants, ..outcome.clone() }
 }
 
 const fn ended(outcome: EndOutcome) -> &'static str {

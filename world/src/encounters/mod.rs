@@ -10,7 +10,7 @@
 //! - `answers`: the answers' types for the OpenAPI document.
 //! - `open`: active fights for pages, with what their reader can do; `combat`: those for `get_encounter`; `news`: what an action did, for the journal and deltas.
 //! - `stand`: a character's place in a fight, and whose turn it is; `names`: what participants are called, and whom a name means;
-//!   `log`: the text for the campaign's log.
+//!   `log`: the text for the campaign's log, with `rolls`: dice in words.
 //!
 //! Every change to an encounter locks its row first, so that actions follow one another and none is lost.
 
@@ -28,6 +28,7 @@ pub mod news;
 pub mod open;
 pub mod recruits;
 pub mod rewind;
+mod rolls;
 pub mod roster;
 pub mod service;
 pub mod stand;

@@ -5,7 +5,7 @@ use entity::{
     session::Role,
     shapes::{Extensions, Speaker},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
 use sqlx::types::Json;
 use time::OffsetDateTime;
@@ -161,6 +161,21 @@ pub struct RollFacts {
     pub total: Number,
     pub flavor: String,
     pub dice: Value,
+    /// What came of it, if a difficulty was told: `success by 2 against 15`.
+    pub outcome: Option<String>,
+}
+
+/// A roll as clients and the server store it. Clients write what they like.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredRoll {
+    formula: Value,
+    total: Value,
+    result: Value,
+    flavor: Value,
+    dice: Option<Value>,
+    results: Option<Value>,
+    outcome: Value,
 }
 
 /// The rolls in a message: a single one, or several under `rolls` or `results`.
@@ -171,12 +186,13 @@ pub fn rolls(roll: &Value, flavor: Option<&str>) -> Vec<RollFacts> {
         list.iter().any(|item| item.get("formula").is_some()).then_some(list)
     });
     let one = |roll: &Value| {
-        let total = ["total", "result"].iter().find_map(|name| roll.get(name)?.as_number().cloned())?;
+        let stored = StoredRoll::deserialize(roll).ok()?;
         Some(RollFacts {
-            formula: roll.get("formula").and_then(Value::as_str).unwrap_or_default().to_owned(),
-            total,
-            flavor: roll.get("flavor").and_then(Value::as_str).or(flavor).unwrap_or_default().to_owned(),
-            dice: roll.get("dice").or_else(|| roll.get("results")).cloned().unwrap_or_else(|| json!([])),
+            formula: stored.formula.as_str().unwrap_or_default().to_owned(),
+            total: stored.total.as_number().or_else(|| stored.result.as_number())?.clone(),
+            flavor: stored.flavor.as_str().or(flavor).unwrap_or_default().to_owned(),
+            dice: stored.dice.or(stored.results).unwrap_or_else(|| json!([])),
+            outcome: stored.outcome.as_str().map(str::to_owned),
         })
     };
     match several {
@@ -188,7 +204,13 @@ pub fn rolls(roll: &Value, flavor: Option<&str>) -> Vec<RollFacts> {
 /// Rolls in the form in which a message stores them.
 #[must_use]
 pub fn roll_value(rolls: &[RollFacts]) -> Value {
-    let one = |roll: &RollFacts| json!({ "formula": roll.formula, "total": roll.total, "flavor": roll.flavor, "dice": roll.dice });
+    let one = |roll: &RollFacts| {
+        let mut one = json!({ "formula": roll.formula, "total": roll.total, "flavor": roll.flavor, "dice": roll.dice });
+        if let Some(outcome) = &roll.outcome {
+            one["outcome"] = json!(outcome);
+        }
+        one
+    };
     match rolls {
         [roll] => one(roll),
         rolls => json!({ "rolls": rolls.iter().map(one).collect::<Vec<_>>() }),
@@ -279,6 +301,8 @@ pub struct VisibleRoll {
     pub formula: String,
     pub flavor: String,
     pub total: String,
+    /// What came of it, if a difficulty was told.
+    pub outcome: Option<String>,
     /// The value of each die, and whether it counts.
     pub dice: Vec<(String, bool)>,
 }
@@ -290,7 +314,13 @@ impl VisibleRoll {
             (value.to_string(), die.get("kept").is_none_or(|kept| kept == &Value::Bool(true)))
         };
         let dice = facts.dice.as_array().map(|dice| dice.iter().map(die).collect()).unwrap_or_default();
-        Self { formula: facts.formula, flavor: facts.flavor, total: facts.total.to_string(), dice }
+        Self {
+            formula: facts.formula,
+            flavor: facts.flavor,
+            total: facts.total.to_string(),
+            outcome: facts.outcome,
+            dice,
+        }
     }
 }
 

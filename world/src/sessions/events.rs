@@ -502,6 +502,7 @@ fn message_of(
             total: r.total,
             flavor: r.flavor.or_else(|| said.flavor.clone()).unwrap_or_default(),
             dice: Value::Array(r.results),
+            outcome: None,
         })
         .collect();
     let content = match said.content.filter(|c| !c.trim().is_empty()) {

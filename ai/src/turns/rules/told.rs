@@ -26,14 +26,21 @@ impl Told {
             return Self { sentence, roll: None };
         };
         let flavor = outcome.check_type();
-        let against = outcome.difficulty().map(|difficulty| format!(" against {difficulty}")).unwrap_or_default();
+        let difficulty = outcome.difficulty();
+        let by = difficulty.and_then(|told| told.parse::<i32>().ok()).map(|told| total.saturating_sub(told).abs());
+        let against = difficulty.map(|difficulty| format!(" against {difficulty}")).unwrap_or_default();
+        let result = match by {
+            Some(by @ 1..) => format!("{} by {by}", outcome.result()),
+            _ => outcome.result().to_owned(),
+        };
         let facts = RollFacts {
             formula: format!("1d20{total_modifier}"),
             total: total.into(),
             flavor: flavor.to_owned(),
             dice: serde_json::to_value(dice).unwrap_or(Value::Null),
+            outcome: by.map(|_| format!("{result}{against}")),
         };
-        Self { sentence: format!("{name}: {flavor} {total}{against}: {}", outcome.result()), roll: Some(facts) }
+        Self { sentence: format!("{name}: {flavor} {total}{against}: {result}"), roll: Some(facts) }
     }
 
     /// The message for the table, a roll if dice were rolled. `message` makes it from its type and its text.
