@@ -28,7 +28,7 @@ pub struct Fight {
     pub reactions: Vec<Button>,
     /// Where buttons are posted.
     pub path: String,
-    /// Where a game master ends it; none for players.
+    /// Where it is ended, for somebody who can.
     pub end: Option<String>,
     /// The side of which nobody stands, as far as the reader knows.
     pub down: Option<Down>,
@@ -112,7 +112,7 @@ impl Fight {
             fighters,
             buttons: Vec::new(),
             reactions: Vec::new(),
-            end: (!is_player).then(|| format!("{root}/{}#end", fight.id)),
+            end: None,
             path: format!("{root}/{}/act", fight.id),
         };
         // What ends the turn comes last.
@@ -120,6 +120,13 @@ impl Fight {
         let choices = || fight.actor.iter().flat_map(|actor| &actor.choices);
         choices().filter(|choice| !ends(choice)).chain(choices().filter(ends)).for_each(|choice| shown.offer(choice));
         shown
+    }
+
+    /// The fight for somebody who can end it, or not.
+    #[must_use]
+    pub(crate) fn led(mut self, can_end: bool) -> Self {
+        self.end = can_end.then(|| self.path.trim_end_matches("/act").to_owned() + "#end");
+        self
     }
 
     fn offer(&mut self, choice: &Choice) {

@@ -3,8 +3,8 @@
 use edge::users::Role;
 use serde_json::{Value, json};
 
-use super::Visitor;
-use crate::support::{Server, World};
+use super::{EMAIL, Visitor, looks::barriers, sign_in};
+use crate::support::{Server, World, browser::Browser};
 
 const NEW: &str = "/admin/c/port-town/encounters/new";
 
@@ -134,6 +134,11 @@ async fn what_makes_no_sense_is_said_and_begins_no_fight() {
         }
     }
     assert!(world.get("/encounters?include_ended=true").await.items().is_empty());
+    let many: Vec<(String, &str)> =
+        (0..18).flat_map(|n| [(format!("who-{n}-who"), "goblin"), (format!("who-{n}-count"), "12")]).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    let page = owner.post(NEW, &many).await.expect(422).text;
+    assert!(page.contains("A fight can have at most 200 participants."));
     // A form that is sent twice begins one fight.
     let fields = [("form_id", "0192"), ("who-0-who", "goblin")];
     let first = begun(&mut owner, &fields).await;
@@ -178,6 +183,13 @@ async fn a_fight_is_led_to_its_end_and_written_to_the_sheets() {
         assert_eq!(fight(&world, &path).await["version"], now["version"]);
     }
 
+    // A double click does its work once.
+    let twice = [("form_id", "0193"), ("target_id", goblin.as_str()), ("amount", "2"), ("do", "damage")];
+    for _ in 0..2 {
+        owner.post(&act, &twice).await.expect(303);
+    }
+    assert_eq!(one(&fight(&world, &path).await, "Goblin 1")["hp"], 5);
+
     // The newest action is taken back, once.
     owner.post(&act, &[("target_id", &goblin), ("amount", "60"), ("do", "damage")]).await.expect(303);
     let version = fight(&world, &path).await["version"].to_string();
@@ -186,7 +198,7 @@ async fn a_fight_is_led_to_its_end_and_written_to_the_sheets() {
         owner.post(&undo, &[("version", &version)]).await.expect(303);
     }
     let back = fight(&world, &path).await;
-    assert_eq!((&one(&back, "Goblin 1")["hp"], &one(&back, "Alice")["hp"]), (&json!(7), &json!(74)));
+    assert_eq!((&one(&back, "Goblin 1")["hp"], &one(&back, "Alice")["hp"]), (&json!(5), &json!(74)));
 
     // One goblin leaves, the other falls: the table says so, and whoever leads may go on.
     owner.post(&format!("{path}/remove"), &[("participant", &id(&back, "Goblin 2"))]).await.expect(303);
@@ -198,6 +210,11 @@ async fn a_fight_is_led_to_its_end_and_written_to_the_sheets() {
     assert!(page.contains("No enemy is standing.") && page.contains("End: victory"), "{page}");
     let page = owner.get(&format!("{path}?go_on=1")).await.expect(200).text;
     assert!(page.contains("No enemy is standing.") && !page.contains("End: victory"), "{page}");
+    let goes_on = [("go_on", "1"), ("target_id", alice.as_str()), ("amount", "1"), ("do", "temp_hp")];
+    assert_eq!(owner.post(&act, &goes_on).await.expect(303).header("location"), format!("{path}?go_on=1"));
+    let mut viewer = Visitor::signed_in(&server, tenant.tenant, Role::Viewer).await;
+    let read = viewer.get(&path).await.expect(200).text;
+    assert!(read.contains("The game master can end the fight.") && !read.contains("End the fight"), "{read}");
 
     // The end, what it did, and the sheets: written once.
     owner.post(&format!("{path}/commit"), &[]).await.expect(303);
@@ -217,7 +234,6 @@ async fn a_fight_is_led_to_its_end_and_written_to_the_sheets() {
     }
     let hp = async || world.get("/characters/player_alice").await.body["hp"].clone();
     assert_eq!(hp().await, 100);
-    let mut viewer = Visitor::signed_in(&server, tenant.tenant, Role::Viewer).await;
     let read = viewer.get(&path).await.expect(200).text;
     assert!(
         read.contains("Hit points: 100 → 74")
@@ -239,9 +255,84 @@ async fn a_fight_is_led_to_its_end_and_written_to_the_sheets() {
         ("undo", vec![]),
         ("end", vec![("outcome", "defeat")]),
     ] {
-        let answer = owner.post(&format!("{path}/{form}"), &fields).await;
-        assert!([303, 422].contains(&answer.status), "{form}: {}", answer.status);
+        owner.post(&format!("{path}/{form}"), &fields).await.expect(303);
     }
     assert_eq!(fight(&world, &path).await["version"], version);
     viewer.post(&format!("{path}/undo"), &[]).await.expect(403);
+}
+
+/// Somebody whose id a creature has, and somebody who took part under another id, get in by the form all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_are_nobodys_obstacle() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    for slug in ["goblin", "ogre"] {
+        world.post("/npcs", json!({ "slug": slug, "name": format!("{slug} of the hills") })).await.expect(201);
+    }
+    let mut owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
+    let path = begun(
+        &mut owner,
+        &[("who-0-who", "goblin of the hills"), ("who-1-who", "Goblin (SRD)"), ("who-2-who", "Ogre (SRD)")],
+    )
+    .await;
+    let join = format!("{path}/join");
+    owner.post(&join, &[("who-0-who", "ogre of the hills")]).await.expect(303);
+    let now = fight(&world, &path).await;
+    assert_eq!(names(&now), ["Goblin", "Ogre", "goblin of the hills", "ogre of the hills"]);
+    assert_eq!(one(&now, "goblin of the hills")["id"], "goblin");
+
+    let id = path.rsplit('/').next().unwrap();
+    let hero = json!({ "id": "hero", "character_id": "player_alice" });
+    world.post(&format!("/encounters/{id}/participants"), hero).await.expect(200);
+    owner.post(&format!("{path}/remove"), &[("participant", "hero")]).await.expect(303);
+    owner.post(&join, &[("party", "player_alice")]).await.expect(303);
+    assert_eq!(one(&fight(&world, &path).await, "Alice")["id"], "hero");
+}
+
+/// In a browser: a row for each of several names, the fight led by clicks, and no barrier on the way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fight_is_led_by_clicks() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let password = server.user(tenant.tenant, EMAIL, Role::Editor).await;
+    let Some(browser) = Browser::open().await else { return };
+    sign_in(&browser, &server, EMAIL, &password).await;
+    browser.goto(&format!("{}{NEW}", server.url)).await;
+    for (nth, who) in ["goblin", "kobold", "wolf", "ghoul"].into_iter().enumerate() {
+        browser.write(&format!("[name=who-{nth}-who]"), who).await;
+    }
+    browser.until("another row", "return document.querySelector('[name=who-4-who]')?.value === ''").await;
+    assert_eq!(barriers(&browser).await, Vec::<String>::new());
+    browser.click("main .buttons button").await;
+    browser.sees("[role=status]", "The fight begins.").await;
+    for who in ["Alice", "Mallory", "Goblin", "Kobold", "Wolf", "Ghoul"] {
+        browser.sees(".fight", who).await;
+    }
+    for width in [320, 820, 1280] {
+        browser.narrow(Some(width)).await;
+        let wide = browser.js("return document.documentElement.scrollWidth - innerWidth").await;
+        assert!(wide.as_i64().unwrap() <= 0, "{width}: {wide}");
+    }
+    browser.js("document.querySelectorAll('.lead details').forEach((it) => { it.open = true })").await;
+    assert_eq!(barriers(&browser).await, Vec::<String>::new());
+    let path = browser.url().await;
+    for foe in ["Goblin", "Kobold", "Wolf", "Ghoul"] {
+        browser
+            .js(&format!(
+                "const its = [...document.querySelectorAll('.lead form')].find((it) => it.closest('li').innerText.startsWith({foe:?})); \
+                 its.querySelector('[name=amount]').value = '99'; its.querySelector('[value=damage]').click()"
+            ))
+            .await;
+        browser.sees("[role=status]", &format!("{foe} dies.")).await;
+    }
+    browser.sees(".down", "No enemy is standing.").await;
+    assert_eq!(barriers(&browser).await, Vec::<String>::new());
+    browser.click(".down button").await;
+    browser.sees("main", "Victory").await;
+    assert_eq!(browser.url().await, path);
+    browser.sees("#sheets", "Nothing changed for Alice, Mallory.").await;
+    assert_eq!(barriers(&browser).await, Vec::<String>::new());
+    assert_eq!(world.get("/encounters?include_ended=true").await.items()[0]["outcome"], "victory");
 }

@@ -171,7 +171,7 @@ BEGIN
         WHERE e.tenant_id = tenant AND e.campaign_id = original
         UNION ALL
         SELECT p.encounter_id, p.content ->> 'participant_id', p.content ->> 'kind', (p.content ->> 'record_id')::uuid,
-               (p.content ->> 'version')::bigint, (p.content ->> 'has_left')::boolean, (p.content ->> 'committed_at')::timestamptz, (p.content ->> 'turn_id')::uuid,
+               (p.content ->> 'version')::bigint, coalesce((p.content ->> 'has_left')::boolean, false), (p.content ->> 'committed_at')::timestamptz, (p.content ->> 'turn_id')::uuid,
                p.since_at, p.until_at
         FROM encounter_past p WHERE p.tenant_id = tenant AND p.campaign_id = original AND p.kind = 'member'
     )

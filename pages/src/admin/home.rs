@@ -161,6 +161,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let (places, has_more_places) = overview::places(&tx, campaign).await?;
     let frame = at.frame("Overview", Tab::Home);
     let root = at.url("encounters");
+    let leads = sees_journal && at.may(Scope::Play);
     let fights = table::fights(&tx, campaign, &at.caller).await?;
     let shown = HomePage {
         token: frame.token(),
@@ -171,7 +172,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         steps,
         counts: counts.collect(),
         words: overview::last_words(&tx, &at.caller, campaign).await?,
-        fights: fights.iter().map(|fight| Fight::of(fight, &root, false)).collect(),
+        fights: fights.iter().map(|fight| Fight::of(fight, &root, false).led(leads)).collect(),
         places,
         has_more_places,
         changes: match sees_journal {

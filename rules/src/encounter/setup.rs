@@ -96,7 +96,7 @@ impl Encounter {
     }
 
     /// Decides how a participant joins. It has a turn in this round if its place in the order is still to come. Whoever left and comes
-    /// back is as it was when it left.
+    /// back is as it was when it left, with the turn that it has had.
     ///
     /// # Errors
     /// As for [`Encounter::create`], and after the end.
@@ -150,10 +150,14 @@ impl Encounter {
         }
         let bound = |value: i32| value.clamp(-limits::AMOUNT_MAX, limits::AMOUNT_MAX);
         let bonus = new.initiative_bonus.map(bound);
-        let initiative = match new.initiative {
-            Some(initiative) => bound(initiative),
-            None => rolled(&creature, bonus, dice)?,
+        let initiative = match (new.initiative, before) {
+            (Some(initiative), _) => bound(initiative),
+            (None, Some(before)) => before.initiative,
+            (None, None) => rolled(&creature, bonus, dice)?,
         };
+        let bonus = bonus.or(before.map(|before| before.initiative_bonus));
+        let attacks_per_action = new.attacks_per_action.map(|n| n.clamp(1, 20));
+        let attacks_per_action = attacks_per_action.or(before.map(|before| before.attacks_per_action));
         let participant = Participant {
             id: new.id.clone(),
             character_id: new.character_id.clone().filter(|_| new.record.is_some()),
@@ -162,13 +166,13 @@ impl Encounter {
             is_enemy: new.is_enemy,
             initiative,
             initiative_bonus: bonus.unwrap_or_else(|| creature.modifier(Ability::Dexterity)),
-            acted_in: 0,
+            acted_in: before.map_or(0, |before| before.acted_in),
             surprised: new.surprised || surprised,
             hidden: new.hidden,
             position: new.position,
-            attacks_per_action: new.attacks_per_action.map_or_else(|| attacks(&creature), |n| n.clamp(1, 20)),
+            attacks_per_action: attacks_per_action.unwrap_or_else(|| attacks(&creature)),
             statistics: before.map(|before| before.statistics).unwrap_or_default(),
-            economy: super::Economy::default(),
+            economy: before.map(|before| before.economy).unwrap_or_default(),
             lasting: match (before, &new.record) {
                 (Some(before), _) => before.lasting.clone(),
                 (None, Some(_)) => Vec::new(),

@@ -54,6 +54,46 @@ fn what_lasts_while_somebody_is_there_ends() {
 }
 
 #[test]
+fn what_others_do_to_it_ends() {
+    let cleric = Creature { hp: 20, max_hp: 20, ..Creature::default() };
+    let mut encounter =
+        begun(vec![character("cleric", 20, cleric.clone()), character("hero", 15, cleric), enemy("orc", 10)]);
+    let held = |name: &str, by: &str, duration, source: Option<&str>| {
+        on(ActionKind::AddCondition, "hero", |a| {
+            (a.condition, a.participant_id) = (Some(name.to_owned()), Some(by.to_owned()));
+            (a.duration, a.source) = (duration, source.map(str::to_owned));
+        })
+    };
+    play(&mut encounter, &held("grappled", "orc", None, None), &[]);
+    play(&mut encounter, &held("restrained", "cleric", Some(Duration::Concentration), Some("Web")), &[]);
+    play(&mut encounter, &held("poisoned", "orc", Some(Duration::UntilDispelled), None), &[]);
+    leave(&mut encounter, "hero");
+    let left: Vec<&str> = encounter.departed()[0].creature.conditions.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(left, ["poisoned"]);
+}
+
+#[test]
+fn who_comes_back_has_had_its_turn() {
+    let hero = || NewParticipant {
+        initiative: None,
+        ..character("hero", 0, Creature { hp: 30, max_hp: 30, ..Creature::default() })
+    };
+    let first = NewParticipant { initiative: Some(20), attacks_per_action: Some(3), ..hero() };
+    let mut encounter = begun(vec![first, enemy("orc", 10), enemy("wolf", 5)]);
+    advance(&mut encounter);
+    leave(&mut encounter, "hero");
+    let events = encounter.join(&hero(), &mut Given::new(&[])).expect("no initiative is rolled again").events;
+    encounter.apply_all(&events);
+    assert_eq!((who(&encounter, "hero").initiative, who(&encounter, "hero").attacks_per_action), (20, 3));
+    let mut order = vec![current(&encounter).to_owned()];
+    for _ in 0..3 {
+        advance(&mut encounter);
+        order.push(current(&encounter).to_owned());
+    }
+    assert_eq!(order, ["orc", "wolf", "hero", "orc"]);
+}
+
+#[test]
 fn what_happened_to_a_record_is_kept() {
     let hero = || character("hero", 20, Creature { hp: 30, max_hp: 30, ..Creature::default() });
     let mut encounter = begun(vec![hero(), enemy("orc", 10), enemy("wolf", 5)]);

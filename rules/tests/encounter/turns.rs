@@ -491,14 +491,12 @@ proptest::proptest! {
     fn everybody_has_one_turn_a_round(steps in proptest::collection::vec((0u8..9, 0usize..6, -5i32..30), 1..80)) {
         let mut encounter = begun(vec![someone("p0", 20), enemy("p1", 15), enemy("p2", 10), someone("p3", 10)]);
         let mut had = vec!["p0".to_owned()];
-        let mut joined = 4;
         // Who has been there and alive since the round began.
         let mut present: Vec<String> = encounter.participants().iter().map(|p| p.id.clone()).collect();
-        for (what, whom, amount) in steps {
+        for (step, (what, whom, amount)) in steps.into_iter().enumerate() {
             let Some(id) = encounter.participants().get(whom).map(|p| p.id.clone()) else {
-                let events = encounter.join(&someone(&format!("p{joined}"), amount), &mut Endless(1)).expect("it joins").events;
+                let events = encounter.join(&someone(&format!("later{step}"), amount), &mut Endless(1)).expect("it joins").events;
                 encounter.apply_all(&events);
-                joined += 1;
                 continue;
             };
             match what {

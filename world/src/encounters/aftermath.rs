@@ -1,6 +1,6 @@
 //! What an ended fight did, for its page: to whom, and whether that is in the records.
 
-use rules::encounter::{Changes, EndOutcome, Status};
+use rules::encounter::{Changes, EndOutcome, Status, commit_required};
 
 use super::{answers::SkipReason, commit::commit, input::CommitInput, service::Cx, store};
 use base::error::{Code, Error, Result};
@@ -19,6 +19,8 @@ pub struct AfterRecord {
     pub name: String,
     /// What a commit would write, or else what the fight did.
     pub changes: Changes,
+    /// Whether anything is different for the record.
+    pub has_changed: bool,
     pub commit: CommitState,
 }
 
@@ -55,8 +57,9 @@ pub async fn of(cx: &Cx<'_>, id: &str) -> Result<Aftermath> {
             _ => CommitState::Waits,
         };
         let name = it.now.anybody(&update.participant_id).map(|one| one.creature.name.clone());
+        let has_changed = commit_required(std::slice::from_ref(&update));
         let changes = waits.map_or(update.changes, |one| one.changes.clone());
-        records.push(AfterRecord { name: name.unwrap_or(update.participant_id), changes, commit });
+        records.push(AfterRecord { name: name.unwrap_or(update.participant_id), changes, has_changed, commit });
     }
     let notes = it.notes.filter(|_| cx.eyes == super::eyes::Eyes::Master);
     Ok(Aftermath { outcome, summary: cx.eyes.summary(&it.now).text, notes, records })

@@ -11,7 +11,7 @@ use entity::{
     shapes::{self, Stats},
 };
 use rules::{
-    encounter::Encounter,
+    encounter::{Encounter, limits},
     srd::{CREATURES, CreatureAttack, CreatureRange, CreatureRule, creature},
 };
 use sqlx::{AssertSqlSafe, types::Json};
@@ -126,13 +126,18 @@ async fn found(tx: &TenantTx, campaign: &campaign::Model, names: &[&str]) -> Res
 /// The participants that recruits become, with ids and names that nobody has in `fight`. One statement at most.
 ///
 /// # Errors
-/// `validation_failed`, with a message for each name that means nobody or several people.
+/// `validation_failed`, with a message for each name that means nobody or several people, or if they are too many.
 pub async fn enlisted(
     tx: &TenantTx,
     campaign: &campaign::Model,
     recruits: Vec<Recruit>,
     fight: Option<&Encounter>,
 ) -> Result<Vec<ParticipantInput>> {
+    let there = fight.map_or(0, |fight| fight.participants().len() + fight.departed().len());
+    if recruits.iter().map(|recruit| recruit.count).sum::<usize>() + there > limits::PARTICIPANTS_MAX {
+        let message = format!("A fight can have at most {} participants.", limits::PARTICIPANTS_MAX);
+        return Err(Error::invalid("/participants", "too_many", message));
+    }
     let names: Vec<&str> = recruits
         .iter()
         .filter_map(|recruit| match &recruit.is {
@@ -141,7 +146,6 @@ pub async fn enlisted(
         })
         .collect();
     let found = found(tx, campaign, &names).await?;
-    let mut taken = Taken::of(fight);
     let (mut all, mut wrong, mut nth) = (Vec::new(), Vec::new(), 0);
     for recruit in &recruits {
         let meant = match &recruit.is {
@@ -155,14 +159,22 @@ pub async fn enlisted(
         match meant {
             Ok(one) => {
                 let one = ParticipantInput { is_enemy: recruit.is_enemy, hidden: recruit.hidden, ..one };
-                all.extend(taken.several(&one, recruit.count.clamp(1, COUNT_MAX)));
+                all.push((one, recruit.count.clamp(1, COUNT_MAX)));
             }
             Err(message) => {
                 wrong.push(FieldError { pointer: "/who".to_owned(), code: "unknown_reference".into(), message });
             }
         }
     }
-    if wrong.is_empty() { Ok(all) } else { Err(Error::validation(wrong)) }
+    if !wrong.is_empty() {
+        return Err(Error::validation(wrong));
+    }
+    let mut taken = Taken::of(fight);
+    // The ids of records are their slugs, so nobody else gets them.
+    for (one, _) in &mut all {
+        taken.reserve(one);
+    }
+    Ok(all.iter().flat_map(|(one, count)| taken.several(one, *count)).collect())
 }
 
 /// Whom a name means: somebody of the campaign by slug, or the only one of that name, or a creature of the SRD.
@@ -195,6 +207,8 @@ fn meant(name: &str, found: &[&Found], count: usize) -> std::result::Result<Part
 struct Taken {
     ids: BTreeSet<String>,
     names: BTreeSet<String>,
+    /// The ids of those without a record.
+    strangers: BTreeSet<String>,
 }
 
 impl Taken {
@@ -203,7 +217,26 @@ impl Taken {
         Self {
             ids: those().map(|one| one.id.clone()).collect(),
             names: those().map(|one| fold::fold(&one.creature.name)).collect(),
+            strangers: those().filter(|one| one.is_ephemeral()).map(|one| one.id.clone()).collect(),
         }
+    }
+
+    /// Reserves the id of somebody with a record: the slug, unless somebody else has it.
+    fn reserve(&mut self, one: &mut ParticipantInput) {
+        let Some(slug) = one.character_id.clone().or_else(|| one.npc_id.clone()) else { return };
+        if self.strangers.contains(&slug) {
+            one.id = Some(self.free_id(&slug));
+        } else {
+            self.ids.insert(slug);
+        }
+    }
+
+    /// An id that nobody has, taken from now on.
+    fn free_id(&mut self, base: &str) -> String {
+        let mut ids = std::iter::once(base.to_owned()).chain((2..).map(|n| format!("{base}_{n}")));
+        let id = ids.find(|id| !self.ids.contains(id)).unwrap_or_default();
+        self.ids.insert(id.clone());
+        id
     }
 
     /// `count` of a kind, each with an id and a name of its own. Somebody with a record keeps what the record gives.
@@ -220,10 +253,7 @@ impl Taken {
             let mut free = alone.into_iter().chain(numbers.map(|n| format!("{name} {n}")));
             let name = free.find(|name| !is_taken(name)).unwrap_or_default();
             self.names.insert(fold::fold(&name));
-            let base = slug_of(&name, "_").unwrap_or_else(|| "participant".to_owned());
-            let mut ids = std::iter::once(base.clone()).chain((2..).map(|n| format!("{base}_{n}")));
-            let id = ids.find(|id| !self.ids.contains(id)).unwrap_or_default();
-            self.ids.insert(id.clone());
+            let id = self.free_id(&slug_of(&name, "_").unwrap_or_else(|| "participant".to_owned()));
             all.push(ParticipantInput { id: Some(id), name: Some(name), ..one.clone() });
         }
         all

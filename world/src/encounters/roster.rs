@@ -1,6 +1,6 @@
 //! Participants join and leave.
 
-use rules::encounter::{Decision, Refusal, Verbosity};
+use rules::encounter::{Decision, Participant, Refusal, Verbosity};
 use serde_json::json;
 
 use super::{
@@ -50,7 +50,20 @@ async fn join_at(
     cx.has_room().await?;
     let mut it = store::read(cx.tx, cx.place, id, true).await?;
     let mut warnings = Vec::new();
-    let (all, members) = enlist(cx.tx, it.campaign, inputs, &at, &mut warnings).await?;
+    let (mut all, mut members) = enlist(cx.tx, it.campaign, inputs, &at, &mut warnings).await?;
+    // Who comes back has the id that it had.
+    for new in all.iter_mut().zip(inputs).filter_map(|(new, input)| input.id.is_none().then_some(new)) {
+        let record = new.character_id.as_ref().or(new.npc_id.as_ref());
+        let is = |before: &&Participant| {
+            record.is_some() && before.character_id.as_ref().or(before.npc_id.as_ref()) == record
+        };
+        let Some(before) = it.now.departed().iter().find(is) else { continue };
+        members
+            .iter_mut()
+            .filter(|one| one.participant == new.id)
+            .for_each(|one| one.participant.clone_from(&before.id));
+        new.id.clone_from(&before.id);
+    }
     let wish = Wish { given, seed: None, preview: false };
     let decide = |dice: &mut dyn rules::dice::Dice| {
         let (mut now, mut events) = (it.now.clone(), Vec::new());

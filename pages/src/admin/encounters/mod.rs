@@ -15,7 +15,7 @@ pub use over::{commit, end};
 use self::{
     over::OverView,
     recruits::{RecruitForm, sentences, wanted},
-    work::{here, said, work},
+    work::{fields, goes_on, here, once_for_form, said, work},
 };
 use super::{
     Frame, InCampaign, Tab,
@@ -27,7 +27,6 @@ use crate::{
     render_blocks,
 };
 use base::error::{Code, Error, Result};
-use db::tenancy;
 use edge::{
     caller::Scope,
     http::{
@@ -111,7 +110,7 @@ pub async fn new(at: InCampaign) -> Result<HttpResponse> {
 
 /// Whether an error is about what was written into a form.
 fn is_of_form(error: &Error) -> bool {
-    matches!(error.code, Code::ValidationFailed | Code::Conflict | Code::EncounterAlreadyEnded)
+    matches!(error.code, Code::ValidationFailed | Code::Conflict | Code::QuotaExceeded)
 }
 
 /// Begins a fight: rolls everybody's initiative.
@@ -227,11 +226,11 @@ async fn shown(at: &InCampaign, problems: Vec<String>) -> Result<EncounterPage> 
     let name = view.name().unwrap_or("A fight").to_owned();
     let frame = at.frame(&name, Tab::Encounters);
     let is_open = view.status() == Status::Active;
-    let mut panel = is_open.then(|| Fight::of(&fight, &at.url("encounters"), false));
+    let mut panel = is_open.then(|| Fight::of(&fight, &at.url("encounters"), false).led(is_master(at)));
     let lead = match is_open && is_master(at) {
         false => None,
         true => {
-            let goes_on = super::query::given(at.request.query_string(), "go_on") == "1";
+            let goes_on = goes_on(at);
             let there: Vec<String> = view.participants().iter().filter_map(|p| p.whole?.character_id.clone()).collect();
             Some(Lead {
                 down: panel.as_mut().filter(|_| !goes_on).and_then(|panel| panel.down.take()),
@@ -250,10 +249,10 @@ async fn shown(at: &InCampaign, problems: Vec<String>) -> Result<EncounterPage> 
     };
     Ok(EncounterPage {
         told: open::told(&tx, &fight, &at.caller).await?,
-        token: frame.token(),
+        token: fields(at, &frame.token()),
         frame,
         fights: panel.into_iter().collect(),
-        path: here(at),
+        path: at.url(&format!("encounters/{}", fight.id)),
         back: at.url("encounters"),
         name,
         status: if is_open { "active" } else { "ended" },
@@ -332,6 +331,7 @@ pub async fn join(at: InCampaign) -> Result<HttpResponse> {
     let mut inputs = Vec::new();
     match joined(&at, &mut inputs).await {
         Ok(()) => Ok(at.redirect(&here(&at), "They are in the fight.")),
+        Err(error) if error.code == Code::EncounterAlreadyEnded => said(&at, Err(error)),
         Err(error) if is_of_form(&error) => at.show_again(&shown(&at, sentences(&error, &inputs)).await?),
         Err(error) => Err(error),
     }
@@ -339,16 +339,18 @@ pub async fn join(at: InCampaign) -> Result<HttpResponse> {
 
 /// Joins those whom the form names, and says who they are.
 async fn joined(at: &InCampaign, inputs: &mut Vec<ParticipantInput>) -> Result<()> {
-    let (recruits, campaign) = (wanted(&at.form)?, Ref::Id(at.campaign.id.0));
+    let recruits = wanted(&at.form)?;
     {
         let tx = at.read().await?;
         let fight = open::now(&tx, at.campaign.id.0, at.path("x"), &at.caller).await?;
         *inputs = enlisted(&tx, &at.campaign, recruits, Some(&fight)).await?;
     }
-    tenancy::write(&at.app.pool, at.caller.actor(), async |tx| {
-        roster::join_all(&Cx::of(tx, &campaign, &at.caller), at.path("x"), inputs).await
+    once_for_form(at, async |cx, id| {
+        roster::join_all(cx, id, inputs).await?;
+        Ok(None)
     })
-    .await
+    .await?;
+    Ok(())
 }
 
 /// Takes a participant out of the fight.
@@ -357,7 +359,7 @@ pub async fn remove(at: InCampaign) -> Result<HttpResponse> {
         let who = at.form.text("participant");
         match roster::remove(cx, id, who, &Expected::any()).await {
             Err(error) if error.code == Code::NotFound => {
-                Err(Error::new(Code::Conflict, "Whom you took out is not in the fight any more."))
+                Err(Error::new(Code::Conflict, "This participant has already left the fight."))
             }
             done => done.map(|()| None),
         }
@@ -367,8 +369,10 @@ pub async fn remove(at: InCampaign) -> Result<HttpResponse> {
 
 /// Takes the newest action back, if it is the one that the page showed.
 pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
-    let expected = at.form.version().map_or_else(Expected::any, Expected::version);
+    let version = at.form.version();
     work(&at, async |cx, id| {
+        let no_version = || Error::invalid("/version", "invalid_value", "Reload the page and try again.");
+        let expected = Expected::version(version.ok_or_else(no_version)?);
         rewind::undo(cx, id, &expected).await?;
         Ok(Some("The newest action was taken back.".to_owned()))
     })

@@ -54,7 +54,11 @@ impl RecordView {
     }
 
     fn of(record: AfterRecord) -> Self {
-        Self { name: record.name, lines: lines(&record.changes), commit: record.commit }
+        let mut lines = lines(&record.changes);
+        if lines.is_empty() && record.has_changed {
+            lines.push("How long something lasts has changed.".to_owned());
+        }
+        Self { name: record.name, lines, commit: record.commit }
     }
 }
 

@@ -188,6 +188,7 @@ pub(super) fn wanted(sent: &Submitted) -> Result<Vec<Recruit>> {
     let mut wrong = Vec::new();
     let mut all: Vec<Recruit> = sent
         .all("party")
+        .take(PARTY_MAX)
         .map(|slug| Recruit { is: Kind::Named(slug.to_owned()), count: 1, is_enemy: false, hidden: false })
         .collect();
     let by_name = rows(sent).filter(|row| !row.who.trim().is_empty()).map(|row| {
@@ -225,9 +226,11 @@ pub(super) fn sentences(error: &Error, participants: &[ParticipantInput]) -> Vec
         let name = one.name.as_ref().or(one.character_id.as_ref()).or(one.npc_id.as_ref())?;
         let field = parts.next().unwrap_or_default().replace('_', " ");
         Some(match field.as_str() {
-            // What is wrong with its id may begin with the id.
-            "id" => format!("{name} {}.", wrong.message.trim_start_matches(&format!("\"{name}\" "))),
-            "character id" | "npc id" => format!("{name} {}.", wrong.message),
+            "id" | "character id" | "npc id" => {
+                // The message may begin with the id in quotation marks.
+                let message = wrong.message.strip_prefix('"').and_then(|quoted| Some(quoted.split_once("\" ")?.1));
+                format!("{name} {}.", message.unwrap_or(&wrong.message))
+            }
             field => format!("{name}: {field} {}.", wrong.message),
         })
     };

@@ -3,22 +3,48 @@
 use actix_web::HttpResponse;
 use uuid::Uuid;
 
-use crate::admin::InCampaign;
+use crate::admin::{
+    InCampaign, query,
+    world_form::{form_id, once},
+};
 use base::error::{Code, Result};
-use db::tenancy;
-use edge::http::resource::Ref;
+use edge::http::{Answer, resource::Ref};
 use world::encounters::service::Cx;
 
-/// Works on the page's encounter in a transaction, and shows how it stands.
+/// Works on the page's encounter in a transaction, once for each form, and shows how it stands.
 pub(super) async fn work(
     at: &InCampaign,
     work: impl AsyncFn(&Cx<'_>, &str) -> Result<Option<String>>,
 ) -> Result<HttpResponse> {
+    said(at, once_for_form(at, work).await)
+}
+
+/// Works on the page's encounter in a transaction. A form that is sent again, as by a double click, does nothing.
+///
+/// # Errors
+/// Those of the work.
+pub(super) async fn once_for_form(
+    at: &InCampaign,
+    work: impl AsyncFn(&Cx<'_>, &str) -> Result<Option<String>>,
+) -> Result<Option<String>> {
     let campaign = Ref::Id(at.campaign.id.0);
-    let id = at.path("x");
-    let done =
-        tenancy::write(&at.app.pool, at.caller.actor(), async |tx| work(&Cx::of(tx, &campaign, &at.caller), id).await);
-    said(at, done.await)
+    let sent: Vec<_> = at.form.fields().collect();
+    let once = once(at, &form_id(at), &sent);
+    let done = edge::http::write(&at.app, &at.caller, once.as_ref(), async |tx| {
+        Ok(Answer::ok(work(&Cx::of(tx, &campaign, &at.caller), at.path("x")).await?))
+    });
+    Ok(done.await?.fresh().flatten())
+}
+
+/// The hidden fields of every form of an encounter's page.
+pub(super) fn fields(at: &InCampaign, token: &str) -> String {
+    let goes_on = if goes_on(at) { r#"<input type="hidden" name="go_on" value="1">"# } else { "" };
+    format!(r#"{token}<input type="hidden" name="form_id" value="{}">{goes_on}"#, Uuid::now_v7())
+}
+
+/// Whether the game master goes on although a side is down.
+pub(super) fn goes_on(at: &InCampaign) -> bool {
+    query::given(at.request.query_string(), "go_on") == "1" || at.form.text("go_on") == "1"
 }
 
 /// Shows how the fight stands, with what came of something. Nothing has changed if it was refused, because the fight was no longer as the
@@ -27,7 +53,7 @@ pub(super) fn said(at: &InCampaign, done: Result<Option<String>>) -> Result<Http
     let message = match done {
         Ok(told) => told.filter(|message| !message.is_empty()).unwrap_or_else(|| "Done.".to_owned()),
         Err(error) if error.code == Code::PreconditionFailed => {
-            "Somebody acted meanwhile, so nothing was changed. This is how the fight stands now.".to_owned()
+            "Somebody acted in the meantime, so nothing was changed. This is how the fight stands now.".to_owned()
         }
         Err(error) if is_late(error.code) => {
             error.errors.first().map_or_else(|| error.detail.to_string(), |field| field.message.clone())
@@ -37,10 +63,10 @@ pub(super) fn said(at: &InCampaign, done: Result<Option<String>>) -> Result<Http
     Ok(at.redirect(&here(at), &message))
 }
 
-/// The path of the page's encounter.
+/// The address of the page's encounter.
 pub(super) fn here(at: &InCampaign) -> String {
     let id = Uuid::try_parse(at.path("x")).unwrap_or_default();
-    at.url(&format!("encounters/{id}"))
+    at.url(&format!("encounters/{id}{}", if goes_on(at) { "?go_on=1" } else { "" }))
 }
 
 /// Whether an action was refused because the fight is no longer as the page showed it.

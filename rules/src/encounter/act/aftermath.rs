@@ -63,6 +63,19 @@ impl Work {
         }
     }
 
+    /// The changes that free a creature of what others do to it as long as they hold it or concentrate.
+    pub(super) fn held_on(&self, id: &str) -> Vec<StateChange> {
+        let casters = self.state.participants().iter().filter(|p| p.id != id);
+        let of_spells = casters.flat_map(|caster| {
+            let on = caster.creature.concentration.as_ref();
+            on.map(|on| of_spell(&self.state, caster, &on.spell)).unwrap_or_default()
+        });
+        let holders = self.state.participants().iter().filter(|p| p.id != id);
+        let grapples = holders.flat_map(|holder| held_by(&self.state, &holder.id));
+        let grapples = grapples.map(|(creature, name)| StateChange::RemoveCondition { creature, name });
+        of_spells.chain(grapples).filter(|change| change.creature() == id).collect()
+    }
+
     /// Gives up concentration.
     pub(super) fn end_concentration(&mut self, action: &Action) -> Result<(), Refusal> {
         let it = match (&action.target_id, &action.participant_id) {

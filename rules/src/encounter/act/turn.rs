@@ -39,12 +39,12 @@ impl Work {
         if self.state.anybody_left() { self.next(dice) } else { Ok(()) }
     }
 
-    /// Lets somebody leave, with all that lasts only while it is there. Its turn passes on.
+    /// Lets somebody leave. What it does to others while it is there ends, and so does what others do to it. Its turn passes on.
     pub(super) fn leave(&mut self, id: &str, dice: &mut dyn Dice) -> Result<(), Refusal> {
         let it = self.find("participant_id", id)?;
         let has_turn = self.state.current().is_some_and(|current| current.id == it.id);
         self.let_go(id);
-        for change in self.until_next_turn_of(id) {
+        for change in self.until_next_turn_of(id).into_iter().chain(self.held_on(id)) {
             self.push(Event::Changed { by: None, change });
         }
         self.push(Event::Left { participant: it.id });
