@@ -280,6 +280,9 @@ async fn ids_are_nobodys_obstacle() {
     owner.post(&join, &[("who-0-who", "ogre of the hills")]).await.expect(303);
     let now = fight(&world, &path).await;
     assert_eq!(names(&now), ["Goblin", "Ogre", "goblin of the hills", "ogre of the hills"]);
+    // Nobody joins because a box was ticked beforehand.
+    assert!(owner.get(NEW).await.text.contains("value=\"player_alice\" checked"));
+    assert!(!owner.get(&path).await.text.contains("checked"));
     assert_eq!(one(&now, "goblin of the hills")["id"], "goblin");
 
     let id = path.rsplit('/').next().unwrap();

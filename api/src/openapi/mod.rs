@@ -320,7 +320,8 @@ fn headers(api: &mut OpenApi) {
             match method {
                 "POST" if is_api => {
                     take(operation, &IDEMPOTENCY_KEY);
-                    if path.ends_with("/restore") || path.contains("/instructions/") {
+                    let is_undo = path.ends_with("/encounters/{x}/undo");
+                    if is_undo || path.ends_with("/restore") || path.contains("/instructions/") {
                         take(operation, &IF_MATCH);
                     }
                 }

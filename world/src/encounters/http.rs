@@ -180,7 +180,7 @@ pub async fn leave(
 /// Takes the newest action of an active encounter back, whoever did it, with the messages that told it. Drawn dice stay drawn. With `If-Match`
 /// nothing happens if somebody has acted since. What a turn did is taken back by undoing the turn.
 #[utoipa::path(post, path = "/v1/campaigns/{c}/encounters/{x}/undo",
-    tag = "encounters", operation_id = "undo_in_encounter", request_body = NoBody,
+    tag = "encounters", operation_id = "undo_in_encounter",
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Encounter id")),
     responses((status = 200, body = EncounterView), (status = "default", body = Problem)))]
 pub async fn undo(

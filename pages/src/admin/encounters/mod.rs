@@ -99,7 +99,7 @@ async fn new_page(at: &InCampaign, problems: Vec<String>) -> Result<NewPage> {
         path: at.url("encounters/new"),
         back: at.url("encounters"),
         name: at.form.text("name").to_owned(),
-        recruits: RecruitForm::read(&tx, &at.campaign, &at.form, &[], problems).await?,
+        recruits: RecruitForm::read(&tx, &at.campaign, &at.form, None, problems).await?,
     })
 }
 
@@ -236,7 +236,7 @@ async fn shown(at: &InCampaign, problems: Vec<String>) -> Result<EncounterPage> 
                 down: panel.as_mut().filter(|_| !goes_on).and_then(|panel| panel.down.take()),
                 version: fight.version,
                 has_acted: fight.seq > 0,
-                recruits: RecruitForm::read(&tx, &at.campaign, &at.form, &there, problems).await?,
+                recruits: RecruitForm::read(&tx, &at.campaign, &at.form, Some(&there), problems).await?,
             })
         }
     };

@@ -68,7 +68,8 @@ pub(super) struct Described {
 const SIDES: [(&str, &str); 3] = [("", "enemy"), ("hidden", "enemy, hidden"), ("party", "party")];
 
 impl RecruitForm {
-    /// The form as it was sent, or empty. Nobody of `there` is offered: they are in the fight.
+    /// The form as it was sent, or empty. The characters `there` are in the fight already and are not offered; none for a new fight, for
+    /// which the party is ticked.
     ///
     /// # Errors
     /// Database errors.
@@ -76,14 +77,15 @@ impl RecruitForm {
         tx: &TenantTx,
         campaign: &campaign::Model,
         sent: &Submitted,
-        there: &[String],
+        there: Option<&[String]>,
         problems: Vec<String>,
     ) -> Result<Self> {
         let characters = table::characters(tx, campaign.id.0).await?;
-        let is_new = sent.fields().next().is_none() && there.is_empty() && characters.len() <= PARTY_TICKED_MAX;
+        let is_new = sent.fields().next().is_none() && there.is_none() && characters.len() <= PARTY_TICKED_MAX;
         let ticked: Vec<&str> = sent.all("party").collect();
         let has_more = characters.len() > PARTY_MAX;
-        let all = characters.into_iter().filter(|one| !there.contains(&one.id.to_string())).take(PARTY_MAX);
+        let is_there = |id: &str| there.is_some_and(|there| there.iter().any(|one| one == id));
+        let all = characters.into_iter().filter(|one| !is_there(&one.id.to_string())).take(PARTY_MAX);
         let party = all.map(|one| Hero {
             is_ticked: is_new || ticked.contains(&one.slug.as_str()),
             slug: one.slug,
