@@ -453,8 +453,12 @@ fn ends_in(text: &str) -> Result<OffsetDateTime> {
 
 /// Parses a duration such as `30d`, `12h`, `5m` or `90s`.
 fn duration(text: &str) -> Result<time::Duration> {
-    let wrong =
-        || Error::new(Code::ValidationFailed, format!("`{text}` is not a duration. Use a number and s, m, h or d."));
+    let wrong = || {
+        Error::new(
+            Code::ValidationFailed,
+            format!("`{text}` is not a duration. Use a number and s, m, h or d, at most 3650d."),
+        )
+    };
     let unit = text.chars().last().ok_or_else(wrong)?;
     let seconds = match unit {
         's' => 1,

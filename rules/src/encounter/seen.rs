@@ -418,7 +418,7 @@ impl<'a> Watcher<'a> {
             }),
             reasons: only_friends.then(|| reasons.iter().map(|reason| reason.clone().into_owned()).collect()),
             attacks: attacks.iter().map(|attack| self.attack(attack, by_friends, friendly_fire)).collect(),
-            participants: participants.iter().filter_map(|one| self.participant(one)).collect(),
+            participants: participants.iter().filter_map(|one| self.roll(one)).collect(),
             effects: effects.iter().filter(|it| self.befriends(it.creature())).map(|it| self.change(it)).collect(),
         })
     }
@@ -463,7 +463,9 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    fn participant(&self, it: &ParticipantRoll) -> Option<SeenParticipant> {
+    /// One creature's roll among others; `None` if the watcher does not know of it.
+    #[must_use]
+    pub fn roll(&self, it: &ParticipantRoll) -> Option<SeenParticipant> {
         self.knows_id(&it.creature).then(|| match self.befriends(&it.creature) {
             true => SeenParticipant::Whole(it.clone()),
             false => SeenParticipant::Enemy { name: it.name.clone(), success: it.success },

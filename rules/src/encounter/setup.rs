@@ -104,7 +104,8 @@ impl Encounter {
         if self.status == Status::Ended {
             return Err(Refusal::AlreadyEnded);
         }
-        if self.participants.len() + self.departed.len() >= limits::PARTICIPANTS_MAX {
+        let others = self.departed.iter().filter(|before| before.id != new.id).count();
+        if self.participants.len() + others >= limits::PARTICIPANTS_MAX {
             return Err(Refusal::too_many("participants", limits::PARTICIPANTS_MAX));
         }
         let mut participant = Box::new(self.prepared(new, false, "", dice)?);

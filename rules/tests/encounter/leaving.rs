@@ -116,6 +116,16 @@ fn what_happened_to_a_record_is_kept() {
 }
 
 #[test]
+fn there_is_room_for_whoever_comes_back() {
+    let hero = || character("hero", 20, Creature::default());
+    let all = (1..200).map(|n| enemy(&format!("rat{n}"), 1)).chain([hero()]).collect();
+    let mut encounter = begun(all);
+    leave(&mut encounter, "hero");
+    assert!(encounter.join(&enemy("rat", 1), &mut Endless(1)).is_err(), "its place is kept");
+    assert!(encounter.join(&hero(), &mut Endless(1)).is_ok());
+}
+
+#[test]
 fn a_feature_is_used_once_a_turn_whoever_leaves() {
     let rogue = Creature {
         profession: "Rogue".to_owned(),

@@ -2,7 +2,7 @@
 
 use rules::encounter::{Changes, EndOutcome, Status, commit_required};
 
-use super::{answers::SkipReason, commit::commit, input::CommitInput, service::Cx, store};
+use super::{answers::SkipReason, commit::commit_in, input::CommitInput, service::Cx, store};
 use base::error::{Code, Error, Result};
 
 /// What an ended fight did, as far as its reader may see it.
@@ -36,7 +36,7 @@ pub enum CommitState {
     Gone,
 }
 
-/// What an ended fight did. Four statements, and at most two more for the records.
+/// What an ended fight did. Two statements, and at most two more for the records.
 ///
 /// # Errors
 /// `not_found`; `encounter_not_ended`.
@@ -45,7 +45,7 @@ pub async fn of(cx: &Cx<'_>, id: &str) -> Result<Aftermath> {
     let (false, Status::Ended, Some(outcome)) = (it.hidden, it.now.status(), it.now.outcome()) else {
         return Err(Error::new(Code::EncounterNotEnded, "The encounter is still active."));
     };
-    let told = commit(cx, id, &CommitInput { dry_run: true, ..CommitInput::default() }).await?;
+    let told = commit_in(cx, &it, &CommitInput { dry_run: true, ..CommitInput::default() }).await?;
     let mut records = Vec::new();
     for update in cx.eyes.updates(&it.now).into_iter().filter(|update| !update.is_ephemeral) {
         let waits = told.committed.iter().find(|one| one.participant_id == update.participant_id);

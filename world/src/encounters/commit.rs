@@ -9,7 +9,7 @@ use super::{
     answers::{CommitError, CommitTold, Committed, SkipReason, Skipped},
     input::CommitInput,
     service::Cx,
-    store,
+    store::{self, Stored},
 };
 use crate::rules::{
     cast::{Cast, Who},
@@ -35,6 +35,14 @@ struct Member {
 /// `encounter_not_ended`, `not_found`; nothing is written then.
 pub async fn commit(cx: &Cx<'_>, id: &str, input: &CommitInput) -> Result<CommitTold> {
     let it = store::read(cx.tx, cx.place, id, !input.dry_run).await?;
+    commit_in(cx, &it, input).await
+}
+
+/// The same with an encounter that was read, and locked unless it is a dry run.
+///
+/// # Errors
+/// `encounter_not_ended`; nothing is written then.
+pub(super) async fn commit_in(cx: &Cx<'_>, it: &Stored, input: &CommitInput) -> Result<CommitTold> {
     if it.now.status() != Status::Ended {
         return Err(Error::new(Code::EncounterNotEnded, "The encounter is still active. End it before you commit it."));
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use entity::message::{Author, Type};
 use rules::{
-    encounter::{Encounter, EndOutcome, Event, Participant, SeenOutcome, Stance, Watcher},
+    encounter::{Encounter, EndOutcome, Event, Participant, Stance, Watcher},
     resolve::{Outcome, StateChange},
     sheet::Life,
 };
@@ -176,22 +176,19 @@ impl<'a> Teller<'a> {
     fn attacked(&mut self, by: &str, target: &str, (made, hit): (u32, u32), told: &ActionReport<'_>) {
         let with = told.with.map(|with| format!(" with {with}")).unwrap_or_default();
         let first = told.outcomes.first();
-        let seen = first.and_then(|first| Some((first, self.watcher().outcome(first)?)));
-        let came = match seen {
-            Some((first, seen)) if !first.participants.is_empty() => {
-                // Players read of those whom they know, so the rolls are found by who made them.
-                let at = first.participants.iter().position(|roll| roll.creature == target);
-                let roll = at.and_then(|at| self.watcher().outcome(&only(first, at)));
-                let roll = roll.as_ref().and_then(|seen| seen.participants.first()).map(rolls::save_of);
-                roll.unwrap_or_else(|| rolls::save(&SeenOutcome { damage: None, ..seen }))
-            }
-            Some((_, seen)) if made > 1 => rolls::beams(&seen, made, hit),
-            Some((first, seen)) if first.parties.rolled == [by] => rolls::attack(&seen),
-            Some((_, seen)) => rolls::save(&seen),
-            None if made > 1 => format!("{hit} of {made} hit"),
-            None if hit == 0 => "a miss".to_owned(),
-            None => "a hit".to_owned(),
+        let save = first.and_then(|first| first.participants.iter().find(|roll| roll.creature == target));
+        let came = match (save, first.and_then(|first| Some((first, self.watcher().outcome(first)?)))) {
+            (Some(save), _) => self.watcher().roll(save).as_ref().map(rolls::save_of),
+            (None, Some((_, seen))) if made > 1 => Some(rolls::beams(&seen, made, hit)),
+            (None, Some((first, seen))) if first.parties.rolled == [by] => Some(rolls::attack(&seen)),
+            (None, Some((_, seen))) => Some(rolls::save(&seen)),
+            (None, None) => None,
         };
+        let came = came.unwrap_or_else(|| match (made, hit) {
+            (1, 0) => "a miss".to_owned(),
+            (1, _) => "a hit".to_owned(),
+            (made, hit) => format!("{hit} of {made} hit"),
+        });
         let sentence = format!("{} attacks {}{with}: {came}.", self.name(by), self.name(target));
         self.say(&[by, target], sentence);
     }
@@ -347,12 +344,6 @@ impl<'a> Teller<'a> {
         let own = self.one(first).and_then(|p| p.character_id.clone()).filter(|_| second.is_none());
         std::iter::once("gm".to_owned()).chain(own).collect()
     }
-}
-
-/// An outcome with one of its rolls alone.
-fn only(outcome: &Outcome, at: usize) -> Outcome {
-    let participants = outcome.participants.get(at).cloned().into_iter().collect();
-    Outcome { participants, ..outcome.clone() }
 }
 
 const fn ended(outcome: EndOutcome) -> &'static str {

@@ -63,21 +63,22 @@ pub struct Offer {
 /// Database errors.
 pub async fn offers(tx: &TenantTx, campaign: &campaign::Model) -> Result<Vec<Offer>> {
     let rows = sqlx::query(
-        "SELECT n.slug, n.name, count(*) OVER (PARTITION BY n.name) > 1 FROM npc n \
-         WHERE n.tenant_id = $1 AND n.campaign_id = $2 ORDER BY n.name COLLATE natural_order, n.id LIMIT $3",
+        "SELECT slug, name FROM npc WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name COLLATE natural_order, id LIMIT $3",
     )
     .bind(tx.tenant())
     .bind(campaign.id.0)
     .bind(OFFERED_MAX)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    let npcs = stored::each(&rows, |row| {
-        let (slug, name, is_shared): (String, String, bool) = row.read_all()?;
-        Ok(match is_shared {
-            true => Offer { means: format!("{name}, an NPC"), name: slug },
-            false => Offer { name, means: "an NPC".to_owned() },
+    let npcs: Vec<(String, String)> = stored::each(&rows, |row| row.read_all());
+    let has_namesake = |name: &str| npcs.iter().filter(|(_, other)| other == name).count() > 1;
+    let npcs: Vec<Offer> = npcs
+        .iter()
+        .map(|(slug, name)| match has_namesake(name) {
+            true => Offer { name: slug.clone(), means: format!("{name}, an NPC") },
+            false => Offer { name: name.clone(), means: "an NPC".to_owned() },
         })
-    });
+        .collect();
     let of_srd = CREATURES.iter().map(|creature| Offer {
         name: format!("{}{OF_SRD}", creature.name),
         means: format!("challenge {}, {} hit points", creature.challenge_rating, creature.max_hp),

@@ -68,7 +68,8 @@ pub async fn undo(cx: &Cx<'_>, id: &str, expected: &Expected) -> Result<Encounte
     if it.now.status() == Status::Ended {
         return conflict("The encounter has ended. What ended it cannot be taken back.");
     }
-    let (beginning, log) = store::history(cx.tx, it.id).await?;
+    let missing = || Error::not_found("encounter");
+    let (beginning, log) = store::history(cx.tx, it.id).await?.ok_or_else(missing)?;
     let Some(newest) = log.last() else { return conflict("Nothing has happened in this encounter yet.") };
     if newest.turn.is_some() {
         return conflict("A turn did this action. Undo the turn instead.");
@@ -106,19 +107,8 @@ struct Deeds {
 /// Reverts a turn's actions in one encounter. False if somebody acted there since.
 async fn rewind_one(tx: &TenantTx, deeds: &Deeds) -> Result<bool> {
     let &Deeds { turn, encounter: id, first } = deeds;
-    let locked = sqlx::query(
-        "SELECT FROM encounter e JOIN encounter_state s ON s.tenant_id = e.tenant_id AND s.encounter_id = e.id \
-         WHERE e.tenant_id = $1 AND e.id = $2 FOR NO KEY UPDATE OF e, s",
-    )
-    .bind(tx.tenant())
-    .bind(id)
-    .fetch_optional(&mut *tx.connection().await)
-    .await?;
     // The encounter was deleted since, so nothing of the turn is left.
-    if locked.is_none() {
-        return Ok(true);
-    }
-    let (beginning, log) = store::history(tx, id).await?;
+    let Some((beginning, log)) = store::history(tx, id).await? else { return Ok(true) };
     if log.iter().any(|action| action.seq > first && action.turn != Some(turn)) {
         return Ok(false);
     }

@@ -1,6 +1,6 @@
 //! Rolls in words, as far as everybody may read them: the dice of friends, and of foes only what came of them.
 //!
-//! Written as `17 (12 + 5)`, with advantage `17 (12 over 4, + 5)`. Everything is made from what [`Watcher`] shows to somebody who plays
+//! Written as `17 (12 + 5)`, with advantage as `17 (advantage: the higher of 12 and 4, + 5)`. Everything is made from what [`Watcher`] shows to somebody who plays
 //! nobody.
 //!
 //! [`Watcher`]: rules::encounter::Watcher
@@ -29,7 +29,7 @@ pub(super) fn attack(seen: &SeenOutcome) -> String {
     }
 }
 
-/// Several beams, rays or darts: `17, 12 and 4, 2 of 3 hit for 21 force damage (…)`.
+/// Several beams, rays or darts: `17, 12, 4: 2 of 3 hit for 21 force damage (…)`.
 #[must_use]
 pub(super) fn beams(seen: &SeenOutcome, made: u32, hit: u32) -> String {
     let totals: Vec<String> = seen
@@ -108,17 +108,20 @@ const fn with(advantage: Advantage) -> Option<&'static str> {
     }
 }
 
-/// The d20 of a friend: `17 (12 + 5)`; with advantage or disadvantage both dice, first the one that counts.
+/// The d20 of a friend: `17 (12 + 5)`; with advantage or disadvantage both dice.
 fn d20(seen: &SeenOutcome) -> Option<String> {
     let roll = seen.roll.as_ref().filter(|roll| roll.die_result > 0)?;
     let other = roll.dice.iter().find(|die| matches!(die, DieShown { faces: D20, kept: false, .. }));
     let modifier = modifier(&roll.total_modifier);
-    Some(match (with(seen.advantage), other) {
-        (Some(with), Some(other)) => {
-            format!("{} ({with}, {} not {}; {modifier})", roll.total, roll.die_result, other.value)
-        }
-        (Some(with), None) => format!("{} ({with}, {} {modifier})", roll.total, roll.die_result),
-        (None, _) => format!("{} ({} {modifier})", roll.total, roll.die_result),
+    let (total, die) = (roll.total, roll.die_result);
+    let both = other.and_then(|other| match seen.advantage {
+        Advantage::None => None,
+        Advantage::Advantage => Some(format!("advantage: the higher of {die} and {}", other.value)),
+        Advantage::Disadvantage => Some(format!("disadvantage: the lower of {die} and {}", other.value)),
+    });
+    Some(match both {
+        Some(both) => format!("{total} ({both}, {modifier})"),
+        None => format!("{total} ({die} {modifier})"),
     })
 }
 

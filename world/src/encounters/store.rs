@@ -336,16 +336,21 @@ impl Logged {
     }
 }
 
-/// The beginning and the log of an encounter that the transaction has locked. Two statements.
+/// The beginning and the log of an encounter; `None` if there is none. Nobody else can act in it until the transaction ends. Two statements.
 ///
 /// # Errors
 /// Database errors.
-pub(super) async fn history(tx: &TenantTx, id: Uuid) -> Result<(Encounter, Vec<Logged>)> {
-    let state = sqlx::query("SELECT beginning::text FROM encounter_state WHERE tenant_id = $1 AND encounter_id = $2")
-        .bind(tx.tenant())
-        .bind(id)
-        .fetch_one(&mut *tx.connection().await)
-        .await?;
+pub(super) async fn history(tx: &TenantTx, id: Uuid) -> Result<Option<(Encounter, Vec<Logged>)>> {
+    let state = sqlx::query(
+        "SELECT s.beginning::text FROM encounter e \
+         JOIN encounter_state s ON s.tenant_id = e.tenant_id AND s.encounter_id = e.id \
+         WHERE e.tenant_id = $1 AND e.id = $2 FOR NO KEY UPDATE OF e, s",
+    )
+    .bind(tx.tenant())
+    .bind(id)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    let Some(state) = state else { return Ok(None) };
     let (beginning,): (String,) = state.read_all()?;
     let log = sqlx::query(
         "SELECT seq, events::text, turn_id, told FROM encounter_log WHERE tenant_id = $1 AND encounter_id = $2 ORDER BY seq",
@@ -355,7 +360,7 @@ pub(super) async fn history(tx: &TenantTx, id: Uuid) -> Result<(Encounter, Vec<L
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let log = log.iter().map(Logged::of).collect::<Result<_>>()?;
-    Ok((serde_json::from_str(&beginning).map_err(Error::internal)?, log))
+    Ok(Some((serde_json::from_str(&beginning).map_err(Error::internal)?, log)))
 }
 
 /// Deletes the messages that told an action which was taken back. One statement.

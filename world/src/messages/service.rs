@@ -186,7 +186,7 @@ pub fn rolls(roll: &Value, flavor: Option<&str>) -> Vec<RollFacts> {
         list.iter().any(|item| item.get("formula").is_some()).then_some(list)
     });
     let one = |roll: &Value| {
-        let stored = StoredRoll::deserialize(roll).ok()?;
+        let stored = StoredRoll::deserialize(roll.as_object()?).ok()?;
         Some(RollFacts {
             formula: stored.formula.as_str().unwrap_or_default().to_owned(),
             total: stored.total.as_number().or_else(|| stored.result.as_number())?.clone(),

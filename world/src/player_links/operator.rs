@@ -31,17 +31,27 @@ pub async fn make(
     expires_at: Option<OffsetDateTime>,
 ) -> Result<String> {
     let found = Found::of(db, whom).await?;
-    let key = key_of(&mut *db, found.tenant, expires_at).await?.ok_or_else(|| {
+    make_for(db, secrets, &found, (whom.campaign, name), expires_at).await
+}
+
+async fn make_for(
+    db: &mut PgConnection,
+    secrets: &Secrets,
+    found: &Found,
+    (campaign_slug, name): (&str, &str),
+    expires_at: Option<OffsetDateTime>,
+) -> Result<String> {
+    let &Found { tenant, campaign, player } = found;
+    let key = key_of(&mut *db, tenant, expires_at).await?.ok_or_else(|| {
         Error::new(
             Code::Conflict,
             "A player link needs an API key that lasts as long as the link. Create one with the scopes `read` and `play` first.",
         )
     })?;
-    let Found { tenant, campaign, player } = found;
     forget(&mut *db, tenant).await?;
     let (_, secret) =
         NewLink { tenant, campaign, player, key, name, author: None, expires_at }.store(db, secrets).await?;
-    Ok(path(whom.campaign, &secret.reveal()))
+    Ok(path(campaign_slug, &secret.reveal()))
 }
 
 /// The path of the newest link with this name that still works, or of a new one that lasts until it is revoked.
@@ -49,7 +59,8 @@ pub async fn make(
 /// # Errors
 /// As for [`make`].
 pub async fn find_or_make(db: &mut PgConnection, secrets: &Secrets, whom: Whom<'_>, name: &str) -> Result<String> {
-    let Found { tenant, player, .. } = Found::of(db, whom).await?;
+    let found = Found::of(db, whom).await?;
+    let Found { tenant, player, .. } = found;
     let row = sqlx::query(
         "SELECT l.sealed FROM player_link l JOIN api_key k ON k.tenant_id = l.tenant_id AND k.id = l.key_id \
          WHERE l.tenant_id = $1 AND l.player_id = $2 AND l.name = $3 AND l.revoked_at IS NULL AND l.expires_at IS NULL \
@@ -63,7 +74,7 @@ pub async fn find_or_make(db: &mut PgConnection, secrets: &Secrets, whom: Whom<'
     let sealed = row.map(|row| row.read::<Vec<u8>>("sealed")).transpose()?;
     match sealed.and_then(|sealed| secrets.open(tenant, &sealed).ok()) {
         Some(secret) => Ok(path(whom.campaign, &secret)),
-        None => make(db, secrets, whom, name, None).await,
+        None => make_for(db, secrets, &found, (whom.campaign, name), None).await,
     }
 }
 

@@ -27,7 +27,7 @@ impl Told {
         };
         let flavor = outcome.check_type();
         let difficulty = outcome.difficulty();
-        let by = difficulty.and_then(|told| told.parse::<i32>().ok()).map(|told| total.saturating_sub(told).abs());
+        let by = difficulty.and_then(|told| told.parse::<i32>().ok()).map(|told| total.abs_diff(told));
         let against = difficulty.map(|difficulty| format!(" against {difficulty}")).unwrap_or_default();
         let result = match by {
             Some(by @ 1..) => format!("{} by {by}", outcome.result()),

@@ -374,7 +374,7 @@ pub async fn undo(at: InCampaign) -> Result<HttpResponse> {
         let no_version = || Error::invalid("/version", "invalid_value", "Reload the page and try again.");
         let expected = Expected::version(version.ok_or_else(no_version)?);
         rewind::undo(cx, id, &expected).await?;
-        Ok(Some("The newest action was taken back.".to_owned()))
+        Ok(Some("The last action was undone.".to_owned()))
     })
     .await
 }
