@@ -9,13 +9,42 @@ const tell = (text) => {
   alerts?.replaceChildren(alert);
 };
 
-// After a request that succeeded, the messages about earlier failures are removed.
+// After a request that succeeded, the messages about earlier failures are removed. What a page reads by itself says nothing about them.
 document.body.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful) alerts?.replaceChildren();
+  const byItself = event.detail.requestConfig.triggeringEvent?.type.startsWith("sse:");
+  if (event.detail.successful && !byItself) alerts?.replaceChildren();
 });
 document.body.addEventListener("htmx:sendError", () => {
   // A form that saves itself shows failures in its own bar.
   if (!document.querySelector("form[hx-post] #saved")) tell("The server cannot be reached. Try again in a moment.");
+});
+
+// When a part of a page is replaced because something changed, what is open in it stays open, and what is typed stays.
+document.body.addEventListener("htmx:beforeSwap", ({ target, detail }) => {
+  if (!detail.requestConfig.triggeringEvent?.type.startsWith("sse:")) return;
+  const open = [...target.querySelectorAll("details[open][id]")].map(({ id }) => id);
+  const typed = [...target.querySelectorAll(":is(input, textarea)[id]:not([type=hidden])")].map(({ id, value }) => [id, value]);
+  document.body.addEventListener("htmx:afterSettle", () => {
+    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    for (const [id, value] of typed) {
+      const field = document.getElementById(id);
+      if (field) field.value = value;
+    }
+  }, { once: true });
+});
+
+// A browser holds few connections to a server, so a page that follows what changes rests while nobody looks at it. Then it is read anew.
+let following;
+htmx.createEventSource = (url) => {
+  following = new EventSource(url);
+  if (document.hidden && document.querySelector("[data-follows]")) following.close();
+  return following;
+};
+document.addEventListener("visibilitychange", () => {
+  const part = document.querySelector("[data-follows]");
+  if (!part) return;
+  if (document.hidden) following?.close();
+  else htmx.trigger(part, part.dataset.follows);
 });
 
 // While a form is being sent, its button shows that it is busy.

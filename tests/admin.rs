@@ -21,6 +21,7 @@ mod remedies;
 mod roles;
 mod saving;
 mod screenshots;
+mod seat;
 mod second_factor;
 mod signed_out;
 mod speed;
@@ -155,6 +156,11 @@ async fn somebody_waits(server: &Server) {
 /// Whether a page is a file, which no browser shows.
 fn is_file(path: &str) -> bool {
     path.ends_with(".json") || path.ends_with(".svg") || path.ends_with("/exchange/card")
+}
+
+/// Whether a path is of no page, but of what a page follows.
+fn is_stream(path: &str) -> bool {
+    path.ends_with("/live")
 }
 
 /// A text of a page without tags, with single spaces.

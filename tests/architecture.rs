@@ -172,6 +172,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "fallen",
             "sessions",
             "table",
+            "seat",
             "overview",
             "around",
             "sample",
@@ -212,7 +213,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "planner",
         ],
     ),
-    ("pages", &["assets", "emblem", "fight", "model", "sheet", "admin", "play"]),
+    ("pages", &["assets", "emblem", "fight", "model", "sheet", "table", "admin", "play"]),
     (
         "tavernkeep",
         &[

@@ -321,7 +321,7 @@ const WORDS: [&str; 5] = ["message", "action", "content", "text", "instruction"]
 
 /// Whether nobody is spoken to: descriptions that may be left out, kinds of actions, what is written down, previews of prompts.
 fn is_not_spoken(route: &Access) -> bool {
-    let ends = ["/actions", "/lore", "/lore/{x}", "/memories", "/memories/{x}", "/prompt"];
+    let ends = ["/actions", "/lore", "/lore/{x}", "/memories", "/memories/{x}", "/messages/{x}", "/prompt"];
     ends.iter().any(|end| route.path.ends_with(end))
 }
 

@@ -725,7 +725,7 @@ async fn other_methods_are_refused_with_those_allowed() {
         (Method::PUT, "/v1/campaigns".to_owned(), "GET, HEAD, POST, OPTIONS"),
         (Method::DELETE, "/v1/campaigns".to_owned(), "GET, HEAD, POST, OPTIONS"),
         (Method::POST, "/v1/campaigns/port-town".to_owned(), "GET, HEAD, PATCH, DELETE, OPTIONS"),
-        (Method::PATCH, world.path(&format!("/messages/{message}")), "GET, HEAD, DELETE, OPTIONS"),
+        (Method::PUT, world.path(&format!("/messages/{message}")), "GET, HEAD, PATCH, DELETE, OPTIONS"),
         (Method::GET, "/v1/auth/token".to_owned(), "POST, OPTIONS"),
     ] {
         let answer = tenant.send(tenant.request(method, &path)).await.problem(405, "method_not_allowed");

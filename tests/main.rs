@@ -44,6 +44,7 @@ mod limits;
 mod llm_client;
 mod llm_reply;
 mod log;
+mod messages;
 mod models;
 mod monitoring;
 mod openapi;

@@ -44,6 +44,14 @@ impl Guest {
         guest
     }
 
+    pub fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
+    pub fn cookie(&self) -> &str {
+        &self.cookie
+    }
+
     async fn enter(&self, campaign: &str, token: &str) -> Answer {
         self.send(self.form(&format!("/play/{campaign}/enter"), &[("token", token)])).await
     }

@@ -232,6 +232,7 @@ fn v1(to: &mut impl Routes) {
         messages::http::list,
         messages::http::create,
         messages::http::get,
+        messages::http::patch,
         messages::http::delete,
         // Reactions.
         significance::http::report_action,

@@ -295,6 +295,18 @@ impl TenantTx {
         .await
     }
 
+    /// Lets the rest of the transaction act as somebody else, in the journal. Triggers write the journal's rows at the commit, so what was
+    /// changed before is written now.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn act_as(&self, actor: &Actor) -> Result<()> {
+        self.connection().await.execute("SET CONSTRAINTS b_journal IMMEDIATE").await?;
+        let query = sqlx::query("SELECT set_config('app.who', $1, true)").bind(actor.signature());
+        query.execute(&mut *self.connection().await).await?;
+        Ok(())
+    }
+
     /// Prepares the commit of a transaction that has held a turn for long ([`Self::hold_turn`]). No round trip if it was short.
     ///
     /// - It renews the turn's lease. Nobody else could in that time, and without this the turn would count as abandoned from the commit

@@ -68,7 +68,7 @@ const FILES: &[File] = &[
     File { name: "tavernkeep.css", media: CSS, body: STYLES.as_bytes() },
     file!("editor.js", SCRIPT, "editor.js"),
     file!("lists.js", SCRIPT, "lists.js"),
-    file!("play.js", SCRIPT, "play.js"),
+    file!("table.js", SCRIPT, "table.js"),
     file!("htmx.min.js", SCRIPT, "vendor/htmx.min.js"),
     file!("htmx-sse.min.js", SCRIPT, "vendor/htmx-sse.min.js"),
 ];

@@ -28,6 +28,8 @@ pub struct Fight {
     pub reactions: Vec<Button>,
     /// Where buttons are posted.
     pub path: String,
+    /// Whether its page shows what changes as it happens, so that the buttons need no new page.
+    pub is_live: bool,
     /// Where it is ended, for somebody who can.
     pub end: Option<String>,
     /// The side of which nobody stands, as far as the reader knows.
@@ -114,6 +116,7 @@ impl Fight {
             reactions: Vec::new(),
             end: None,
             path: format!("{root}/{}/act", fight.id),
+            is_live: is_player,
         };
         // What ends the turn comes last.
         let ends = |choice: &&Choice| choice.action == ActionKind::AdvanceTurn;
@@ -127,6 +130,12 @@ impl Fight {
     pub(crate) fn led(mut self, can_end: bool) -> Self {
         self.end = can_end.then(|| self.path.trim_end_matches("/act").to_owned() + "#end");
         self
+    }
+
+    /// The fight on a page that shows what changes as it happens.
+    #[must_use]
+    pub(crate) fn live(self) -> Self {
+        Self { is_live: true, ..self }
     }
 
     fn offer(&mut self, choice: &Choice) {

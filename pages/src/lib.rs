@@ -12,3 +12,4 @@ mod fight;
 pub mod model;
 pub mod play;
 mod sheet;
+mod table;

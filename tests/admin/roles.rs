@@ -2,11 +2,13 @@
 
 use edge::users::Role;
 use pages::admin::PAGES;
+use reqwest::header::HeaderValue;
 
-use super::{Visitor, form, is_file};
+use super::{Visitor, form, is_file, is_stream};
 use crate::support::{Rows, Server, counts};
 
 const CANARY: &str = "canary-e41c77";
+const STREAM: HeaderValue = HeaderValue::from_static("text/event-stream; charset=utf-8");
 /// What nobody is signed in for.
 const OPEN: &[&str] = &["/sign-in", "/sign-in/code", "/sign-out", "/invitation/{x}", "/reset/{x}"];
 
@@ -60,7 +62,10 @@ async fn every_page_is_for_whom_the_list_says() {
         for (role, visitor) in &visitors {
             let may = page.scopes().all(|scope| role.scopes().has(scope));
             let name = format!("{name} as {}", role.as_str());
-            if page.method == "GET" {
+            if may && is_stream(page.path) {
+                let response = visitor.request("GET", &path).header("cookie", &visitor.cookie).send().await.unwrap();
+                assert_eq!((response.status().as_u16(), &response.headers()["content-type"]), (200, &STREAM), "{name}");
+            } else if page.method == "GET" {
                 let answer = visitor.send(visitor.request("GET", &path)).await;
                 let expected = if !may {
                     403
@@ -126,7 +131,7 @@ async fn queries_with_nonsense_in_them_break_nothing() {
     let tenant = server.tenant("acme").await;
     let rows = Rows::make(&tenant, CANARY).await;
     let owner = Visitor::signed_in(&server, tenant.tenant, Role::Owner).await;
-    for page in PAGES.iter().filter(|page| page.method == "GET" && !is_file(page.path)) {
+    for page in PAGES.iter().filter(|page| page.method == "GET" && !is_file(page.path) && !is_stream(page.path)) {
         let path = path_of(&rows, page.path);
         for query in
             ["cursor=x", "sort=x", "q=%00", "q=%FF", "before=x&row=x", "limit=9999", "from=x&group_by=x", "next=%0d%0a"]

@@ -126,9 +126,12 @@ impl Rows {
             });
             kind = part;
         }
-        if pattern.ends_with("/memories/search") {
-            path.push_str("?q=canary");
-        }
+        path.push_str(match pattern {
+            _ if pattern.ends_with("/memories/search") => "?q=canary",
+            _ if pattern.ends_with("/table/change") => "?who=characters/player_alice",
+            _ if pattern.ends_with("/table/live") => "?after=0",
+            _ => "",
+        });
         path
     }
 
@@ -142,6 +145,7 @@ impl Rows {
             }
             ("POST", "greet") => json!({ "player_id": self.alice }),
             ("PATCH", "turns") => json!({ "narrative": "Changed." }),
+            ("PATCH", "messages") => json!({ "content": "Changed." }),
             ("POST", "end") if route.path.contains("/reactions/") => json!({}),
             ("POST", "actions") if !route.path.contains("/encounters/") => {
                 json!({ "player_id": self.alice, "type": "say", "text": "New." })

@@ -6,9 +6,8 @@ use sqlx::{AssertSqlSafe, postgres::PgRow};
 use uuid::Uuid;
 
 use crate::{
-    messages::service::{VisibleMessage, Which, visible_messages},
+    messages::service::{VisibleMessage, Which, reader_of, visible_messages},
     overview::Resident,
-    playing::Reader,
 };
 use base::{
     error::Result,
@@ -16,7 +15,6 @@ use base::{
 };
 use db::tenancy::TenantTx;
 use edge::{caller::Caller, http::resource::scope_key};
-use entity::session::Role;
 
 /// The most messages of [`last_words`].
 const WORDS_MAX: i64 = 6;
@@ -32,8 +30,7 @@ const SPELLINGS_MAX: i64 = 1_000;
 /// # Errors
 /// Those of the database.
 pub async fn last_words(tx: &TenantTx, caller: &Caller, campaign: Uuid, actor: Uuid) -> Result<Vec<VisibleMessage>> {
-    let reader = if caller.sees_secrets() { Reader::GM } else { Reader { role: Role::Player, player: None } };
-    visible_messages(tx, campaign, reader, Which::OfActor(actor, WORDS_MAX)).await
+    visible_messages(tx, campaign, reader_of(caller), Which::OfActor(actor, WORDS_MAX)).await
 }
 
 /// A lore entry.

@@ -28,6 +28,7 @@ pub mod revisions;
 pub mod rules;
 pub mod sample;
 pub mod scenes;
+pub mod seat;
 pub mod sessions;
 pub mod significance;
 pub mod table;

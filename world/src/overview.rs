@@ -1,13 +1,9 @@
 //! What a campaign's overview shows: how much there is, who is where, what was said last, and what needs a person.
 
-use entity::session::Role;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::{
-    messages::service::{VisibleMessage, Which, visible_messages},
-    playing::Reader,
-};
+use crate::messages::service::{VisibleMessage, Which, reader_of, visible_messages};
 use base::{
     error::Result,
     stored::{self, Columns},
@@ -119,8 +115,7 @@ pub async fn places(tx: &TenantTx, campaign: Uuid) -> Result<(Vec<Whereabouts>, 
 /// # Errors
 /// Those of the database.
 pub async fn last_words(tx: &TenantTx, caller: &Caller, campaign: Uuid) -> Result<Vec<VisibleMessage>> {
-    let reader = if caller.sees_secrets() { Reader::GM } else { Reader { role: Role::Player, player: None } };
-    visible_messages(tx, campaign, reader, Which::Newest(WORDS_MAX)).await
+    visible_messages(tx, campaign, reader_of(caller), Which::Newest(WORDS_MAX)).await
 }
 
 /// What waits for a person.

@@ -133,6 +133,19 @@ pub struct Changes {
     pub has_more: bool,
 }
 
+impl Changes {
+    /// The rows of a table that changed, or to which just `op` happened.
+    pub fn of(&self, table: &str, op: Option<&str>) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(move |change| change.table == table && op.is_none_or(|op| change.op == op))
+    }
+
+    /// Whether a row of one of these tables changed.
+    #[must_use]
+    pub fn any(&self, tables: &[&str]) -> bool {
+        self.changes.iter().any(|change| tables.contains(&change.table.as_str()))
+    }
+}
+
 /// The changes after `seq`: at most 500, and at most 25 of messages; `None` if there are none. Changes of a message that nobody can read are
 /// left out.
 ///

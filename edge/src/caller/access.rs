@@ -262,6 +262,7 @@ pub const TABLE: &[Access] = &[
     on("GET",    "/v1/campaigns/{c}/messages", Campaign, Read, Filtered),
     on("POST",   "/v1/campaigns/{c}/messages", Campaign, Write, Never),
     on("GET",    "/v1/campaigns/{c}/messages/{x}", Campaign, Read, Filtered),
+    on("PATCH",  "/v1/campaigns/{c}/messages/{x}", Campaign, Write, Never),
     on("DELETE", "/v1/campaigns/{c}/messages/{x}", Campaign, Write, Never),
 
     on("GET",    "/v1/campaigns/{c}/dice/seeds", Campaign, Read, Filtered),

@@ -31,17 +31,19 @@ use base::{
 use db::tenancy::TenantTx;
 use edge::{
     caller::{Caller, CallerParts, Scope},
-    http::resource::{self, Ref},
+    http::resource::{self, Ref, campaign_id},
     limits::Class,
     users::{
         Role,
         sessions::{self, SESSION_SECONDS, Secret, User},
     },
 };
-use world::campaigns::Campaigns;
+use world::{campaigns::Campaigns, journal};
 
 /// The cookie with the message about the last action, for the next page.
 pub(super) const MESSAGE_COOKIE: &str = "tavernkeep_message";
+/// How that message begins if it says why something was not done.
+pub(super) const REFUSAL: char = '!';
 
 /// A signed-in user at a page that they may use, with the form that they sent.
 pub struct Editor {
@@ -228,6 +230,16 @@ impl Editor {
     /// Redirects the browser, with a message about what was done.
     #[must_use]
     pub fn redirect(&self, path: &str, message: &str) -> HttpResponse {
+        self.redirect_with(path, &BASE64_URL_SAFE_NO_PAD.encode(message))
+    }
+
+    /// Redirects the browser, with the reason why something was not done.
+    #[must_use]
+    pub fn refuse(&self, path: &str, why: &str) -> HttpResponse {
+        self.redirect_with(path, &format!("{REFUSAL}{}", BASE64_URL_SAFE_NO_PAD.encode(why)))
+    }
+
+    fn redirect_with(&self, path: &str, message: &str) -> HttpResponse {
         let mut answer = if is_htmx(&self.request) {
             HttpResponse::Ok()
                 .insert_header(("hx-redirect", path))
@@ -236,14 +248,70 @@ impl Editor {
         } else {
             see(path)
         };
-        let message = cookie(&self.request, MESSAGE_COOKIE, BASE64_URL_SAFE_NO_PAD.encode(message), "/admin", 60);
+        let message = cookie(&self.request, MESSAGE_COOKIE, message.to_owned(), "/admin", 60);
         // Without its message the redirect is still right.
         let _ = answer.add_cookie(&message);
         answer
     }
 }
 
+/// What proves, while a page follows what changes, that its user may still see it.
+pub(super) struct Proof {
+    app: web::Data<Ai>,
+    caller: Caller,
+    campaign: Ref,
+    secret: Secret,
+    page: &'static Page,
+}
+
+impl Proof {
+    /// A transaction that reads the tenant's rows.
+    ///
+    /// # Errors
+    /// `not_found` if the campaign is gone.
+    pub async fn read(&self) -> Result<TenantTx> {
+        let tx = TenantTx::read(&self.app.pool, self.caller.tenant_id()).await?;
+        campaign_id(&tx, &self.caller, &self.campaign).await?;
+        Ok(tx)
+    }
+
+    /// Whether the user is still signed in, in the same tenant and with a role that may use the page.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn holds(&self) -> Result<bool> {
+        let place = sessions::user(&self.app.pool, &self.secret).await?.and_then(|user| user.place);
+        Ok(place.is_some_and(|place| {
+            let scopes = place.role.scopes();
+            place.tenant.id == self.caller.tenant_id() && self.page.scopes().all(|scope| scopes.has(scope))
+        }))
+    }
+}
+
 impl InCampaign {
+    /// What proves later that the user may still see this page.
+    pub(super) fn proof(&self) -> Result<Proof> {
+        Ok(Proof {
+            app: self.app.clone(),
+            caller: self.caller.clone(),
+            campaign: Ref::Id(self.campaign.id.0),
+            secret: self.secret.clone(),
+            page: Page::of(&self.request).ok_or_else(|| Error::not_found("page"))?,
+        })
+    }
+
+    /// Where a page follows what changes after now; none for users who may not. Read before what the page shows.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub(super) async fn news(&self, tx: &TenantTx) -> Result<Option<String>> {
+        if !self.may(Scope::Gm) || !self.may(Scope::Play) {
+            return Ok(None);
+        }
+        let (seq, _) = journal::head(tx, self.campaign.id.0).await?;
+        Ok(Some(format!("{}?after={seq}", self.url("table/live"))))
+    }
+
     /// The path of a page of the campaign: `at.url("npcs/new")`.
     #[must_use]
     pub fn url(&self, rest: &str) -> String {

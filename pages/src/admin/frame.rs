@@ -4,7 +4,7 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use entity::campaign;
 
 use super::{
-    editor::{Editor, InCampaign, MESSAGE_COOKIE, campaign_url},
+    editor::{Editor, InCampaign, MESSAGE_COOKIE, REFUSAL, campaign_url},
     submitted::TOKEN_FIELD,
     words,
 };
@@ -18,6 +18,7 @@ pub enum Tab {
     Elsewhere,
     Campaigns,
     Home,
+    Table,
     Lore,
     Memories,
     Npcs,
@@ -42,6 +43,7 @@ pub enum Tab {
 /// The items of a campaign: label, icon, path, and the scope of the page.
 const CAMPAIGN_TABS: &[(Tab, &str, &str, &str, Scope)] = &[
     (Tab::Home, "Overview", "overview", "", Scope::Read),
+    (Tab::Table, "Table", "table", "table", Scope::Gm),
     (Tab::Lore, "Lore", "lore", "lore", Scope::Read),
     (Tab::Memories, "Memories", "memories", "memories", Scope::Read),
     (Tab::Npcs, "NPCs", "npcs", "npcs", Scope::Read),
@@ -54,7 +56,7 @@ const CAMPAIGN_TABS: &[(Tab, &str, &str, &str, Scope)] = &[
     (Tab::Rehearsal, "Rehearsal", "rehearsal", "rehearsal", Scope::Gm),
     (Tab::PromptLab, "Prompt lab", "lab", "lab", Scope::Gm),
     (Tab::Exchange, "Import, export", "exchange", "exchange", Scope::Read),
-    (Tab::Invite, "Invite a player", "table", "invite", Scope::Play),
+    (Tab::Invite, "Invite a player", "users", "invite", Scope::Play),
     (Tab::Audit, "Audit", "audit", "audit", Scope::Admin),
 ];
 
@@ -105,6 +107,8 @@ pub struct Frame {
     pub model: Option<Model>,
     /// The message about the last action.
     pub message: Option<String>,
+    /// Whether that says why something was not done.
+    pub is_refusal: bool,
     form_token: String,
 }
 
@@ -113,10 +117,13 @@ impl Frame {
         let link = |(its, label, icon, path, scope): &(Tab, &'static str, &'static str, &str, Scope)| {
             editor.may(*scope).then(|| Link { label, icon, path: (*path).to_owned(), is_current: *its == tab })
         };
-        let message = editor.request.cookie(MESSAGE_COOKIE).and_then(|cookie| {
-            let bytes = BASE64_URL_SAFE_NO_PAD.decode(cookie.value()).ok()?;
+        let left = editor.request.cookie(MESSAGE_COOKIE);
+        let left = left.as_ref().map(|cookie| cookie.value()).unwrap_or_default();
+        let is_refusal = left.starts_with(REFUSAL);
+        let message = || {
+            let bytes = BASE64_URL_SAFE_NO_PAD.decode(left.trim_start_matches(REFUSAL)).ok()?;
             String::from_utf8(bytes).ok().filter(|text| !text.is_empty())
-        });
+        };
         Self {
             title: title.to_owned(),
             user_name: editor.user.name.clone(),
@@ -136,7 +143,8 @@ impl Frame {
                     .collect(),
             }),
             model: editor.model.clone(),
-            message,
+            message: message(),
+            is_refusal,
             form_token: editor.secret.form_token(),
         }
     }
@@ -150,7 +158,7 @@ impl Frame {
     /// The items that a phone has at hand: those of a campaign that are used most, or the first ones of the tenant.
     #[must_use]
     pub fn quick(&self) -> Vec<&Link> {
-        let used_most = |link: &&Link| ["overview", "lore", "npcs", "lab"].contains(&link.icon);
+        let used_most = |link: &&Link| ["overview", "table", "lore", "npcs"].contains(&link.icon);
         match &self.campaign {
             Some(campaign) => campaign.links.iter().filter(used_most).collect(),
             None => self.tenant_links.iter().take(QUICK_MAX).collect(),

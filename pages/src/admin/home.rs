@@ -36,6 +36,8 @@ struct HomePage {
     counts: Vec<Count>,
     words: Vec<VisibleMessage>,
     fights: Vec<Fight>,
+    /// Where the page follows what changes.
+    news: Option<String>,
     /// The token of the fights' forms.
     token: String,
     places: Vec<Whereabouts>,
@@ -146,6 +148,7 @@ async fn changes(at: &InCampaign, tx: &db::tenancy::TenantTx) -> Result<Vec<Chan
 /// The overview.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let (tx, campaign) = (at.read().await?, at.campaign.id.0);
+    let news = at.news(&tx).await?;
     let counts = overview::counts(&tx, &at.caller, campaign).await?;
     let steps = match at.may(Scope::Write) && at.may(Scope::Gm) && at.may(Scope::Play) {
         true => steps(&at, &counts, overview::was_played(&tx, campaign).await?),
@@ -164,6 +167,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let leads = sees_journal && at.may(Scope::Play);
     let fights = table::fights(&tx, campaign, &at.caller).await?;
     let shown = HomePage {
+        news,
         token: frame.token(),
         frame,
         base: at.url(""),

@@ -16,7 +16,7 @@
 //!
 //! Everything works without JavaScript: the browser POSTs a form, and the server answers with a redirect and a message
 //! ([`Editor::redirect`]), or with the page and its errors (`422`). htmx, `static/editor.js` and `static/lists.js` only
-//! save reloads. Pages contain no inline script or style.
+//! save reloads; [`table`] has `static/table.js`, too. Pages contain no inline script or style.
 //!
 //! # How to add a page
 //!
@@ -91,6 +91,7 @@ mod second_factor;
 mod settings;
 mod sign_in;
 mod submitted;
+mod table;
 mod turn;
 mod turns;
 mod usage;

@@ -9,7 +9,7 @@ use super::{
     errors::errors_as_pages,
     exchange, history, home, invite, keys, lab, links, lore, memories, models,
     page::{Page, Pages, get, open, post},
-    reactions, second_factor, settings, sign_in, turn, turns, usage, users, world_form,
+    reactions, second_factor, settings, sign_in, table, turn, turns, usage, users, world_form,
 };
 use edge::{
     caller::Scope::{Admin, Gm, Play, Read, Write},
@@ -85,6 +85,15 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/invite/{x}/qr.svg", Play, || web::get().to(invite::qr)).and(Read),
     get ("/c/{c}/invite/{x}/revoke", Play, || web::get().to(invite::ask)).and(Read),
     post("/c/{c}/invite/{x}/revoke", Play, || web::post().to(invite::revoke)).and(Read),
+    get ("/c/{c}/table", Gm, || web::get().to(table::page)).and(Play),
+    get ("/c/{c}/table/live", Gm, || web::get().to(table::follow)).and(Play),
+    post("/c/{c}/table/say", Gm, || web::post().to(table::say)).and(Play),
+    post("/c/{c}/table/roll", Gm, || web::post().to(table::roll)).and(Play),
+    get ("/c/{c}/table/change", Gm, || web::get().to(table::form)).and(Play),
+    post("/c/{c}/table/change", Gm, || web::post().to(table::change)).and(Play),
+    get ("/c/{c}/table/messages/{x}", Gm, || web::get().to(table::line)).and(Play),
+    post("/c/{c}/table/messages/{x}/correct", Gm, || web::post().to(table::correct)).and(Write),
+    post("/c/{c}/table/messages/{x}/strike", Gm, || web::post().to(table::strike)).and(Write),
     get ("/c/{c}/audit", Admin, || web::get().to(audit::page)),
 
     // Lore.

@@ -28,12 +28,15 @@ use super::{
     roll,
     table::Seat,
     visit::{Seating, Visitor, seated_at},
-    whisper,
 };
+use crate::table::{dice, whisper};
 use base::error::{Error, Result};
 use edge::{caller::Caller, http::forms::from_our_page};
 use entity::kind::EntityKind;
-use world::messages::service::{self as messages, NewMessage};
+use world::{
+    messages::service::{self as messages, NewMessage},
+    table,
+};
 
 const SAID_CHARS_MAX: usize = 4000;
 /// The recipient that stands for the game, when a player says what the character does. No slug looks like this.
@@ -94,11 +97,19 @@ async fn post_words(
     }
     if let Some(rest) = whisper::parse(text) {
         let seat = Seat::take(app, visitor, link).await?;
-        let message = whisper::message(&seat, rest).await?;
+        let name = seat.character().await?.name;
+        let mut others = table::characters(&seat.tx, seat.campaign).await?;
+        others.retain(|person| person.id != seat.player);
+        let (to, words) = whisper::addressed(&others, true, rest)?;
+        let message = NewMessage {
+            player_id: Some(seat.player),
+            whisper_to: vec![to],
+            ..NewMessage::chat(Author::Player, &name, words.to_owned())
+        };
         write(app, seat.leave(), message).await?;
         return Ok(empty_or_redirect(request, link));
     }
-    if let Some(formula) = roll::parse(text) {
+    if let Some(formula) = dice::parse(text) {
         roll::rolled(app, visitor, link, formula, "").await?;
         return Ok(empty_or_redirect(request, link));
     }

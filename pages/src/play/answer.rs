@@ -11,14 +11,10 @@ use base::{
 };
 use edge::http::page::html;
 
+use crate::table::notes::{Alert, Aside};
+
 pub(super) fn rendered(template: &impl Template) -> Result<HttpResponse> {
     Ok(html(StatusCode::OK, template.render().map_err(Error::internal)?))
-}
-
-#[derive(Template)]
-#[template(path = "play/alert.html")]
-pub(super) struct Alert<'a> {
-    pub(super) message: &'a str,
 }
 
 /// A message on its own page, for browsers without JavaScript.
@@ -27,13 +23,6 @@ pub(super) struct Alert<'a> {
 pub(super) struct Notice<'a> {
     pub(super) message: &'a str,
     pub(super) back: &'a str,
-}
-
-/// A message only for the player who asked.
-#[derive(Template)]
-#[template(path = "play/aside.html")]
-struct Aside<'a> {
-    message: &'a str,
 }
 
 /// Tells something only to the player who asked.

@@ -1,46 +1,34 @@
-//! Live updates of the table: pieces of the page as server-sent events.
-
-use std::time::Duration;
+//! Live updates of a player's table, and replies while a model writes them, as server-sent events.
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    web::{self, Bytes, BytesMut},
+    web::{self, BytesMut},
 };
 use askama::Template;
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
-use tokio::{
-    sync::watch,
-    time::{Instant, timeout},
-};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{
-    answer::{Alert, alert, page_or_alert},
-    table::{MessageView, Seat, around, sheet_and_vitals},
+    answer::{alert, page_or_alert},
+    table::{Seat, around, sheet_and_vitals},
     visit::{Seating, Visitor},
+};
+use crate::table::{
+    live::{self, COME_BACK_AFTER, From, Onlooker},
+    message::ChangedMessages,
+    notes::Alert,
 };
 use ai::{
     reactions::replies,
     state::Ai,
     turns::events::{Event, Heard, Listener, listener},
 };
-use base::error::{Code, Error, Result};
+use base::error::{Error, Result};
+use db::{feeds::Feed, tenancy::TenantTx};
 use edge::{caller::keys, http::sse};
-use world::{
-    messages::service::Which,
-    table::{self, Changes},
-};
-
-/// The longest duration of one stream.
-const FOLLOWED_FOR: Duration = Duration::from_secs(600);
-const COME_BACK_AFTER: Duration = Duration::from_secs(1);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct From {
-    after: i64,
-}
+use world::table::Changes;
 
 /// Follows the table: `message`, `sheet`, `vitals`, `fights`, `people`, `here`, and `over` when the visit has ended.
 pub async fn follow(
@@ -50,13 +38,13 @@ pub async fn follow(
     path: web::Path<String>,
     from: web::Query<From>,
 ) -> HttpResponse {
+    let after = from.into_inner().or_later(&request);
     let stream = match visitor {
-        Ok(visitor) => followed(app, visitor, &request, &path, from.after).await,
+        Ok(visitor) => followed(app, visitor, &request, &path, after).await,
         Err(unseated) => Err(unseated.error),
     };
     match stream {
-        // The reader of a stream cannot show an error page.
-        Err(error) if is_over(&error) => sse::answer(stream::once(async { Ok(ended()) }).boxed_local()),
+        Err(error) if live::is_over(&error) => live::over(Player::OVER),
         stream => page_or_alert(&request, stream),
     }
 }
@@ -68,77 +56,35 @@ async fn followed(
     link: &str,
     after: i64,
 ) -> Result<HttpResponse> {
-    let after = sse::last_event_id(request).and_then(|id| id.parse().ok()).unwrap_or(after).max(0);
     let campaign = Seat::take(&app, &visitor, link).await?.campaign;
     let tenant = visitor.caller.tenant_id();
-    let end = app.feeds.watch((tenant, campaign))?;
     let link_over = visitor.caller.link.map(|id| app.open_links.watch((tenant, id)));
     let renewal = visitor.renewal(&app, request)?;
-    let until = Instant::now() + FOLLOWED_FOR;
-    let onlooker = Onlooker {
-        app,
+    let player = Player {
+        app: app.clone(),
         visitor,
+        campaign,
         link: link.to_owned(),
-        after,
-        end,
         link_over,
-        until,
         people: String::new(),
         here: String::new(),
         replies_wait: true,
     };
-    let events = stream::unfold(Some(onlooker), async |onlooker| {
-        let mut onlooker = onlooker?;
-        match onlooker.next().await {
-            Ok(Some(bytes)) => Some((Ok(bytes), Some(onlooker))),
-            Ok(None) => Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
-            Err(error) if is_over(&error) => Some((Ok(ended()), None)),
-            Err(error) => {
-                tracing::info!(%error, "a live stream of a table ended with an error");
-                Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None))
-            }
-        }
-    });
-    let mut response = sse::answer(events.boxed_local());
+    let mut response = live::follow(app, player, after)?;
     if let Some(cookie) = renewal {
         response.add_cookie(&cookie).map_err(Error::internal)?;
     }
     Ok(response)
 }
 
-/// Whether the player can no longer be at the table: the visit, the campaign or the character is gone.
-fn is_over(error: &Error) -> bool {
-    matches!(error.code, Code::Unauthenticated | Code::NotFound)
-}
-
-/// The visit is over. The reader does not reconnect after this.
-fn ended() -> Bytes {
-    let message = "Your visit is over. Open your player link again.";
-    let mut out = BytesMut::new();
-    sse::html(&mut out, "over", None, &Alert { message }.render().unwrap_or_default());
-    out.freeze()
-}
-
-/// Waits until a link no longer works; forever without a link, or when the server stops.
-async fn over(link: &mut Option<watch::Receiver<bool>>) {
-    if let Some(link) = link
-        && link.wait_for(|is_over| *is_over).await.is_ok()
-    {
-        return;
-    }
-    std::future::pending().await
-}
-
-/// A reader of the table's live stream.
-struct Onlooker {
+/// A player whose page is open.
+struct Player {
     app: web::Data<Ai>,
     visitor: Visitor,
+    campaign: Uuid,
     link: String,
-    after: i64,
-    end: watch::Receiver<i64>,
     /// Whether the player's link no longer works.
     link_over: Option<watch::Receiver<bool>>,
-    until: Instant,
     /// The people whom the player may write to, as last sent: the recipients and the panel.
     people: String,
     here: String,
@@ -146,84 +92,38 @@ struct Onlooker {
     replies_wait: bool,
 }
 
-impl Onlooker {
-    async fn next(&mut self) -> Result<Option<Bytes>> {
-        loop {
-            if self.app.is_stopping() || Instant::now() >= self.until {
-                return Ok(None);
-            }
-            // Marked as seen before the rows are read, so that a later change wakes this up again.
-            self.end.borrow_and_update();
-            let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
-            let (bytes, has_more) = self.look(&seat).await?;
-            // After the look: a credential that is valid now was valid when what it saw was committed.
-            let lives = keys::lives(&seat.tx, &self.visitor.caller).await?;
-            let (campaign, player) = (seat.campaign, seat.player);
-            drop(seat);
-            if !lives || !self.app.keys.is_live(&self.visitor.caller).await? {
-                self.until = Instant::now();
-                return Ok(Some(ended()));
-            }
-            if std::mem::take(&mut self.replies_wait) {
-                // They become messages, which arrive like all others.
-                replies::deliver_all(&self.app, &self.visitor.caller, campaign, player).await?;
-            }
-            if !bytes.is_empty() {
-                return Ok(Some(bytes));
-            }
-            if has_more {
-                continue;
-            }
-            tokio::select! {
-                () = over(&mut self.link_over) => {
-                    self.until = Instant::now();
-                    return Ok(Some(ended()));
-                }
-                changed = timeout(sse::HEARTBEAT, self.end.changed()) => match changed {
-                    Ok(Ok(())) => {}
-                    Ok(Err(_)) => return Ok(None),
-                    Err(_) => return Ok(Some(sse::heartbeat())),
-                },
-            }
-        }
+impl Onlooker for Player {
+    type Seat = Seat;
+
+    const OVER: &'static str = "Your visit is over. Open your player link again.";
+
+    fn place(&self) -> Feed {
+        (self.visitor.caller.tenant_id(), self.campaign)
     }
 
-    /// The changes since the last look, and whether there are more.
-    async fn look(&mut self, seat: &Seat) -> Result<(Bytes, bool)> {
-        let Some(Changes { changes, last, has_more }) = table::changes(&seat.tx, seat.campaign, self.after).await?
-        else {
-            return Ok((Bytes::new(), false));
-        };
-        self.after = last;
-        let changed = |table: &str, op: Option<&str>| -> Vec<Uuid> {
-            let here = changes.iter().filter(|change| change.table == table);
-            here.filter(|change| op.is_none_or(|op| change.op == op)).map(|change| change.row).collect()
-        };
-        let mut pieces: Vec<(&str, String)> = Vec::new();
-        self.replies_wait |= !changed("reply", Some("insert")).is_empty();
-        let (new, reworded) = (changed("message", Some("insert")), changed("message", Some("update")));
-        let said = seat.messages(Which::These(&[new.as_slice(), &reworded].concat())).await?;
+    async fn take_seat(&self) -> Result<Seat> {
+        Seat::take(&self.app, &self.visitor, &self.link).await
+    }
+
+    fn tx(seat: &Seat) -> &TenantTx {
+        &seat.tx
+    }
+
+    async fn pieces(&mut self, seat: &Seat, changes: &Changes) -> Result<Vec<(&'static str, String)>> {
+        self.replies_wait |= !changes.of("reply", Some("insert")).next().is_none();
+        let changed = ChangedMessages::of(changes);
+        let said = seat.messages(changed.to_read()).await?;
         let attempts = seat.attempts(&said).await?;
-        for message in &said {
-            // A page may have a new message already, from before it was reworded. Then it ignores the first piece, and swaps the second.
-            for (is_so, is_changed) in [(new.contains(&message.id), false), (reworded.contains(&message.id), true)] {
-                if is_so {
-                    let view = MessageView { link: &self.link, message, attempts: attempts.of(message), is_changed };
-                    pieces.push(("message", view.render().map_err(Error::internal)?));
-                }
-            }
-        }
-        for gone in changed("message", Some("delete")) {
-            pieces.push(("message", format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>")));
-        }
-        if changed("character", None).contains(&seat.player) || !changed("encounter", None).is_empty() {
+        let table = format!("/play/{}", self.link);
+        let mut pieces = changed.pieces(&said, |message| attempts.foot(&table, message))?;
+        if changes.of("character", None).any(|change| change.row == seat.player) || changes.any(&["encounter"]) {
             let (sheet, vitals) = sheet_and_vitals(seat, &seat.character().await?, &self.link).await?;
             pieces.extend([("sheet", sheet), ("vitals", vitals)]);
         }
-        if !changed("encounter", None).is_empty() {
+        if changes.any(&["encounter"]) {
             pieces.push(("fights", seat.fights(&self.link).await?.render().map_err(Error::internal)?));
         }
-        if ["character", "npc", "encounter"].iter().any(|table| !changed(table, None).is_empty()) {
+        if changes.any(&["character", "npc", "encounter"]) {
             let around = around(&self.app, seat, &self.link, None).await?;
             for (name, now, sent) in
                 [("people", around.people, &mut self.people), ("here", around.here, &mut self.here)]
@@ -234,14 +134,32 @@ impl Onlooker {
                 }
             }
         }
-        // Only the last piece has the id, because only readers of all pieces are up to date.
-        let id = self.after.to_string();
-        let mut out = BytesMut::new();
-        let last = pieces.len().saturating_sub(1);
-        for (n, (name, html)) in pieces.iter().enumerate() {
-            sse::html(&mut out, name, Some(id.as_str()).filter(|_| n == last), html);
+        Ok(pieces)
+    }
+
+    async fn may_stay(&self, seat: Seat) -> Result<bool> {
+        let lives = keys::lives(&seat.tx, &self.visitor.caller).await?;
+        drop(seat);
+        Ok(lives && self.app.keys.is_live(&self.visitor.caller).await?)
+    }
+
+    async fn looked(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.replies_wait) {
+            // They become messages, which arrive like all others.
+            let visitor = &self.visitor;
+            replies::deliver_all(&self.app, &visitor.caller, self.campaign, visitor.player).await?;
         }
-        Ok((out.freeze(), has_more))
+        Ok(())
+    }
+
+    /// Waits until the link no longer works; forever without a link, or when the server stops.
+    async fn shown_out(&mut self) {
+        if let Some(link) = &mut self.link_over
+            && link.wait_for(|is_over| *is_over).await.is_ok()
+        {
+            return;
+        }
+        std::future::pending().await
     }
 }
 

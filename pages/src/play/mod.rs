@@ -4,7 +4,7 @@
 //!   renewed while the table is open. The part after the `#` never reaches a server's log. A visit ends with its link or token.
 //! - [`table`]: what a player sees: the messages, the character sheet, and fights. [`live`] updates it with
 //!   server-sent events.
-//! - [`act`]: what a player says; [`whisper`] handles `/w NAME …`. [`roll`]: dice, and checks of the sheet. [`fight`]: what a
+//! - [`act`]: what a player says. [`roll`]: dice, and checks of the sheet. [`fight`]: what a
 //!   player does in a fight by buttons.
 //! - [`answer`]: what all of them answer, and how they read a form.
 //!
@@ -18,7 +18,6 @@ mod live;
 mod roll;
 mod table;
 mod visit;
-mod whisper;
 
 use actix_web::{Route, web};
 

@@ -6,10 +6,7 @@ use ai::state::Ai;
 use base::error::{Error, Result};
 use db::tenancy::{self, TenantTx};
 use edge::http::forms::from_our_page;
-use entity::{
-    character,
-    message::{Author, Type},
-};
+use entity::{CampaignId, character, message::Author};
 use rules::{
     dice::{Dice, Meaning},
     resolve::{
@@ -22,9 +19,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 use world::{
     dice::{
-        rolls::{self, RollInput},
-        seeds::Taking,
-        service::{self as dice, Wish},
+        service::{self as streams, Wish},
         sheet as variables,
     },
     messages::service::{self as messages, NewMessage, RollFacts},
@@ -35,19 +30,7 @@ use super::{
     table::Seat,
     visit::{Seating, Visitor, seated_at},
 };
-
-/// How a roll begins that is typed among the words.
-const COMMANDS: [&str; 2] = ["/roll", "/r"];
-
-/// The formula after the command, if the text is a roll.
-#[must_use]
-pub fn parse(text: &str) -> Option<&str> {
-    COMMANDS.iter().find_map(|command| {
-        let (head, rest) = text.split_at_checked(command.len())?;
-        let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
-        (head.eq_ignore_ascii_case(command) && ends).then(|| rest.trim())
-    })
-}
+use crate::table::dice;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,7 +59,6 @@ pub async fn roll(
 /// # Errors
 /// `validation_failed` for a formula that cannot be rolled; `quota_exceeded`.
 pub async fn rolled(app: &Ai, visitor: &Visitor, link: &str, formula: &str, flavor: &str) -> Result<()> {
-    let rolls = [RollInput { formula: formula.trim().to_owned(), flavor: None }];
     let seat = Seat::take(app, visitor, link).await?;
     let who = seat.actor().await?;
     let own = variables::of_character(&who);
@@ -84,37 +66,18 @@ pub async fn rolled(app: &Ai, visitor: &Visitor, link: &str, formula: &str, flav
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         app.limits.check_rows(tx, &caller, "message").await?;
         let value = |name: &str| variables::value(&own, name).map(Meaning::Number);
-        let report = rolls::roll(Taking::Within(tx), Some(campaign), &Wish::default(), &rolls, &value).await?;
-        let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
-            let error = report.results.into_iter().find_map(|result| result.error);
-            let message = error.map_or_else(|| "This formula cannot be rolled.".to_owned(), |error| error.message);
-            return Err(Error::invalid("/formula", "invalid_formula", message));
-        };
-        let facts = RollFacts {
-            formula: result.formula.clone(),
-            total,
-            flavor: flavor.to_owned(),
-            dice: serde_json::to_value(&result.dice).map_err(Error::internal)?,
-            outcome: None,
-        };
-        told(tx, campaign, &who, facts).await
+        let facts = dice::rolled(tx, CampaignId(campaign), (formula, flavor), &value).await?;
+        tell(tx, CampaignId(campaign), &who, facts).await
     })
     .await
 }
 
 /// Tells everyone a roll.
-async fn told(tx: &TenantTx, campaign: Uuid, who: &character::Model, facts: RollFacts) -> Result<()> {
-    let flavor = Some(facts.flavor.clone()).filter(|flavor| !flavor.is_empty());
-    let facts = [facts];
-    let message = NewMessage {
-        kind: Type::Roll,
-        roll: Some(messages::roll_value(&facts)),
-        flavor,
-        player_id: Some(who.id.0),
-        ..NewMessage::chat(Author::Player, &who.name, messages::roll_text(&facts))
-    };
-    messages::insert(tx, campaign, std::slice::from_ref(&message)).await?;
-    messages::report_table(tx, campaign, std::iter::once(&message)).await
+async fn tell(tx: &TenantTx, campaign: CampaignId, who: &character::Model, facts: RollFacts) -> Result<()> {
+    let own = NewMessage { player_id: Some(who.id.0), ..NewMessage::chat(Author::Player, &who.name, String::new()) };
+    let message = dice::told(facts, own);
+    messages::insert(tx, campaign.0, std::slice::from_ref(&message)).await?;
+    messages::report_table(tx, campaign.0, std::iter::once(&message)).await
 }
 
 /// What of the sheet is rolled.
@@ -172,7 +135,7 @@ async fn checked(app: &Ai, visitor: &Visitor, link: &str, kind: &str, name: &str
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         app.limits.check_rows(tx, &caller, "message").await?;
         let resolved = |dice: &mut dyn Dice| Ok(resolve(&creature, kind, name, dice)?);
-        let (outcome, _) = dice::roll(tx, campaign, &Wish::default(), resolved).await?;
+        let (outcome, _) = streams::roll(tx, campaign, &Wish::default(), resolved).await?;
         if let Some(automatic) = outcome.automatic.filter(|_| outcome.die_result == 0) {
             let does = if automatic == Automatic::Success { "succeeds" } else { "fails" };
             let content = format!("{}: it {does} without a roll.", outcome.check_type);
@@ -191,7 +154,7 @@ async fn checked(app: &Ai, visitor: &Visitor, link: &str, kind: &str, name: &str
             dice: serde_json::to_value(&outcome.dice).map_err(Error::internal)?,
             outcome: None,
         };
-        told(tx, campaign, &who, facts).await
+        tell(tx, CampaignId(campaign), &who, facts).await
     })
     .await
 }

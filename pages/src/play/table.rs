@@ -17,6 +17,7 @@ use crate::{
     fight::Fight,
     model::{self, Model},
     sheet::Sheet,
+    table::message::{self, Attempts, Foot},
 };
 use ai::{planner, state::Ai, turns::again::alternatives_of};
 use base::error::{Code, Error, Result};
@@ -74,7 +75,7 @@ impl Seat {
     /// Database errors.
     pub async fn messages(&self, which: Which<'_>) -> Result<Vec<VisibleMessage>> {
         let reader = Reader { role: Role::Player, player: Some(self.player) };
-        visible_messages(&self.tx, self.campaign, reader, which).await
+        visible_messages(&self.tx, self.campaign, Some(reader), which).await
     }
 
     /// The player's character.
@@ -187,44 +188,21 @@ struct Door<'a> {
     link: &'a str,
 }
 
-/// A message.
-#[derive(Template)]
-#[template(path = "play/message.html")]
-pub struct MessageView<'a> {
-    pub link: &'a str,
-    pub message: &'a VisibleMessage,
-    /// The attempts at this answer, if it is one to this player.
-    pub attempts: Option<&'a Attempts>,
-    /// Whether it takes the place of what it was before.
-    pub is_changed: bool,
-}
-
-impl MessageView<'_> {
-    fn emblem(&self) -> Emblem {
-        Emblem::of(self.message.name())
-    }
-}
-
 /// The attempts at answers to the player, by the turn that is chosen.
 #[derive(Default)]
 pub struct AllAttempts(HashMap<Uuid, Attempts>);
 
 impl AllAttempts {
     /// Those at the answer that a message holds.
-    #[must_use]
-    pub fn of(&self, message: &VisibleMessage) -> Option<&Attempts> {
+    fn of(&self, message: &VisibleMessage) -> Option<&Attempts> {
         self.0.get(&message.turn_id?).filter(|_| message.author == "ai")
     }
-}
 
-/// The attempts at an answer.
-pub struct Attempts {
-    /// The one before and the one after the chosen attempt.
-    before: Option<Uuid>,
-    after: Option<Uuid>,
-    /// Which one is chosen, from 1, and how many there are.
-    number: usize,
-    count: usize,
+    /// What the player can do with a message at the table.
+    #[must_use]
+    pub fn foot<'a>(&'a self, table: &'a str, message: &VisibleMessage) -> Foot<'a> {
+        self.of(message).map_or(Foot::Nothing, |attempts| Foot::Retry { table, attempts })
+    }
 }
 
 impl Seat {
@@ -331,16 +309,9 @@ async fn sat_down(
     // Read first: everything after this entry is sent live.
     let (seq, _) = journal::head(&seat.tx, seat.campaign).await?;
     let who = seat.character().await?;
-    let mut messages = String::new();
     let newest = seat.messages(Which::Newest(MESSAGES_SHOWN)).await?;
     let attempts = seat.attempts(&newest).await?;
-    for message in &newest {
-        messages.push_str(
-            &MessageView { link, message, attempts: attempts.of(message), is_changed: false }
-                .render()
-                .map_err(Error::internal)?,
-        );
-    }
+    let table = format!("/play/{link}");
     let campaign = resource::find::<Campaigns>(&seat.tx, &seat.caller, None, &Ref::Id(seat.campaign)).await?;
     let (sheet, vitals) = sheet_and_vitals(&seat, &who, link).await?;
     let Around { people, here, plans } = around(app, &seat, link, wished.to.as_deref()).await?;
@@ -350,7 +321,7 @@ async fn sat_down(
         model: model::of(app, &seat.caller.tenant, Some(&campaign)).await,
         campaign: campaign.name,
         seq,
-        messages,
+        messages: message::all(&newest, |message| attempts.foot(&table, message))?,
         vitals,
         sheet,
         fights: seat.fights(link).await?.render().map_err(Error::internal)?,

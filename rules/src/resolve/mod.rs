@@ -13,7 +13,7 @@
 //!   wrong with a request.
 //! - `d20`: one d20 roll with its modifiers and reasons; `rows`: damage dice; `harm`: damage to a creature.
 //! - `attack`, `spell`: attacks with weapons and spells; `hit`: whether an attack hits.
-//! - `check`, `save`, `contest`, `group`, `vitality`, `rest`: the rest of the game.
+//! - `check`, `save`, `contest`, `group`, `vitality`, `rest`: the rest of the game; `word`: what a game master decides without a roll.
 //!
 //! To add a resolver, add a function `(actor, arguments, dice) -> Result<Outcome, RuleError>` in its own file, its dice
 //! order to `docs/rules.md`, and its cases to `rules/tests`.
@@ -39,6 +39,7 @@ mod save;
 mod spell;
 mod summary;
 mod vitality;
+mod word;
 
 pub use args::{Circumstances, Context, Cover, OtherWeapon};
 pub use attack::{AttackArgs, SheetAttack, resolve_attack, sheet_attacks};
@@ -59,3 +60,4 @@ pub use save::{SaveDamage, SavingThrowArgs, resolve_saving_throw, save_bonus};
 pub use spell::{Aim, aim_of, resolve_area_spell};
 pub(crate) use summary::rows_as_text;
 pub use vitality::{resolve_concentration, resolve_death_save, resolve_fall};
+pub use word::{Word, by_word};

@@ -1,17 +1,19 @@
 //! `/campaigns/{c}/messages`.
 
 use actix_web::{HttpRequest, HttpResponse, Responder, web};
-use entity::message;
+use entity::{MessageId, message};
 use uuid::Uuid;
 
-use super::{MessageFilter, MessageInput, Messages};
+use super::{MessageFilter, MessageInput, MessagePatch, Messages, correct::correct};
 use base::error::{Problem, Result};
 use edge::{
     caller::Caller,
     http::{
-        Body,
+        Answer, Body,
+        etag::Expected,
         paging::{Items, ListParams, Page},
-        resource,
+        resource::{self, Ref},
+        validate,
     },
     state::Edge,
 };
@@ -58,6 +60,26 @@ pub async fn get(
     path: web::Path<(String, Uuid)>,
 ) -> Result<HttpResponse> {
     resource::get::<Messages>(&app, &caller, &request, Some(&path.0), &path.1.to_string()).await
+}
+
+/// Corrects what a message says. Later prompts have the corrected text.
+///
+/// The answer of an NPC or owner is corrected in its turn (`PATCH …/turns/{id}`).
+#[utoipa::path(patch, path = "/v1/campaigns/{c}/messages/{x}",
+    tag = "messages", operation_id = "update_message", request_body(content = MessagePatch, content_type = "application/merge-patch+json"),
+    params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id")),
+    responses((status = 200, body = message::Model), (status = "default", body = Problem)))]
+pub async fn patch(
+    app: web::Data<Edge>,
+    caller: Caller,
+    request: HttpRequest,
+    path: web::Path<(String, Uuid)>,
+    body: Body<MessagePatch>,
+) -> Result<impl Responder> {
+    validate::check(&body.value)?;
+    let at = (&Ref::parse(&path.0), MessageId(path.1));
+    let corrected = correct(&app, &caller, at, &body.value.content, &Expected::by(&request)).await?;
+    Ok(Answer::versioned(corrected.version, corrected))
 }
 
 /// Deletes a message.

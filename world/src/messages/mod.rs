@@ -1,6 +1,7 @@
-//! Messages: what was said and rolled in a campaign, append-only. Whispers and blind rolls are visible only to the
+//! Messages: what was said and rolled in a campaign. New ones come last; a game master can correct or delete one. Whispers and blind rolls are visible only to the
 //! people they are for.
 
+pub mod correct;
 pub mod event;
 pub mod http;
 pub mod prompt_text;
@@ -79,6 +80,15 @@ pub struct MessageInput {
     #[schema(min_length = 1)]
     #[serde(default)]
     pub external_ref: Option<String>,
+}
+
+/// A corrected message.
+#[derive(Debug, Deserialize, ToSchema, Validate)]
+#[serde(deny_unknown_fields)]
+pub struct MessagePatch {
+    #[garde(custom(validate::says_something), length(chars, max = 20_000))]
+    #[schema(min_length = 1, max_length = 20_000)]
+    pub content: String,
 }
 
 /// Filters of the list.

@@ -20,7 +20,7 @@ use base::{
     stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
-use edge::http::budget;
+use edge::{caller::Caller, http::budget};
 
 /// The largest number of characters in a message.
 pub const CONTENT_CHARS_MAX: usize = 20_000;
@@ -278,6 +278,10 @@ pub struct VisibleMessage {
     /// `player`, `ai`, `gm` or `system`.
     pub author: String,
     pub is_whisper: bool,
+    /// The names of those for whom a whisper is.
+    pub heard_by: Vec<String>,
+    /// Whether it is a roll that only game masters see.
+    pub is_blind: bool,
     pub turn_id: Option<Uuid>,
     pub rolls: Vec<VisibleRoll>,
 }
@@ -324,15 +328,27 @@ impl VisibleRoll {
     }
 }
 
-/// The messages that a reader may see, oldest first, without those that were only for a model. Takes one statement, or
-/// none if there are no ids.
+/// For whom [`visible_messages`] reads for a caller: anybody may see what the caller's player may, and game masters everything.
+#[must_use]
+pub fn reader_of(caller: &Caller) -> Option<Reader> {
+    (!caller.sees_secrets()).then_some(Reader { role: Role::Player, player: caller.player })
+}
+
+/// SQL for the names of those for whom a whisper `m` is.
+const HEARD_BY: &str = "CASE WHEN m.whisper_to = '[]' THEN '{}'::text[] ELSE ARRAY (SELECT coalesce(c.name, 'the game master') \
+    FROM jsonb_array_elements_text(m.whisper_to) WITH ORDINALITY AS w (id, n) LEFT JOIN character c ON c.tenant_id = m.tenant_id \
+      AND c.id = CASE WHEN w.id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN w.id::uuid END \
+    WHERE c.id IS NOT NULL OR w.id = 'gm' ORDER BY w.n) END";
+
+/// The messages that a reader may see, oldest first, without those that were only for a model. Without a `reader`, those that anybody may
+/// see, as game masters read them. Takes one statement, or none if there are no ids.
 ///
 /// # Errors
 /// Those of the database.
 pub async fn visible_messages(
     tx: &TenantTx,
     campaign: Uuid,
-    reader: Reader,
+    reader: Option<Reader>,
     which: Which<'_>,
 ) -> Result<Vec<VisibleMessage>> {
     let (ids, actor, count) = match which {
@@ -348,16 +364,20 @@ pub async fn visible_messages(
         ),
         None => String::new(),
     };
-    let sees = reader.sees(|name| format!("m.{name}"), "$3");
+    let sees = match reader {
+        Some(reader) => reader.sees(|name| format!("m.{name}"), "$3"),
+        None => "$3::uuid IS NULL".to_owned(),
+    };
     let sql = format!(
-        "SELECT id, type, speaker, content, flavor, roll, author, turn_id, whisper_to <> '[]' AS whispered FROM message m \
+        "SELECT id, speaker, content, flavor, roll, author, turn_id, whisper_to <> '[]' AS is_whisper, {HEARD_BY} AS heard_by, blind \
+           FROM message m \
          WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
            AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {of_actor} ORDER BY m.id DESC LIMIT $5"
     );
     let mut query = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
         .bind(tx.tenant())
         .bind(campaign)
-        .bind(reader.player)
+        .bind(reader.and_then(|reader| reader.player))
         .bind(ids)
         .bind(count);
     if let Some(actor) = actor {
@@ -365,22 +385,20 @@ pub async fn visible_messages(
     }
     let rows = query.fetch_all(&mut *tx.connection().await).await?;
     let seen = |row: &sqlx::postgres::PgRow| {
-        let speaker: sqlx::types::Json<Speaker> = row.read("speaker")?;
-        let roll: Option<Value> = row.read("roll")?;
-        let flavor: Option<&str> = row.read("flavor")?;
-        let facts = roll.as_ref().map(|roll| rolls(roll, flavor)).unwrap_or_default();
-        Ok(VisibleMessage {
-            id: row.read("id")?,
-            speaker: speaker.0.alias.unwrap_or(speaker.0.name),
-            content: row.read("content")?,
-            author: row.read("author")?,
-            is_whisper: row.read("whispered")?,
-            turn_id: row.read("turn_id")?,
-            rolls: facts.into_iter().map(VisibleRoll::of).collect(),
-        })
+        let (id, speaker, content, flavor, roll, author, turn_id, is_whisper, heard_by, is_blind) =
+            row.read_all::<SeenRow>()?;
+        let Json(Speaker { name, alias }) = speaker;
+        let facts = roll.as_ref().map(|roll: &Value| rolls(roll, flavor.as_deref())).unwrap_or_default();
+        let rolls = facts.into_iter().map(VisibleRoll::of).collect();
+        let speaker = alias.unwrap_or(name);
+        Ok(VisibleMessage { id, speaker, content, author, is_whisper, heard_by, is_blind, turn_id, rolls })
     };
     Ok(stored::each(rows.iter().rev(), seen))
 }
+
+/// The columns of [`visible_messages`], in its order.
+type SeenRow =
+    (Uuid, Json<Speaker>, String, Option<String>, Option<Value>, String, Option<Uuid>, bool, Vec<String>, bool);
 
 /// A message as a model reads it. A message with several rolls becomes one item per roll.
 fn items_for_model(row: &sqlx::postgres::PgRow, compact: bool) -> Result<Vec<Value>> {

@@ -6,7 +6,7 @@ use sqlx::AssertSqlSafe;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::stored::{Answer, COLUMNS, EFFECTS_MAX, act_as, check_journal, refuse_locked, set_aside};
+use super::stored::{Answer, COLUMNS, EFFECTS_MAX, check_journal, refuse_locked, set_aside};
 use crate::{
     state::Ai,
     turns::{record::TurnRecord, trace},
@@ -136,7 +136,7 @@ async fn exchange(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
 /// Applies the effects of an alternative that was set aside.
 async fn apply(tx: &TenantTx, caller: &Caller, turn: Uuid) -> Result<()> {
     check_journal(tx, turn).await?;
-    act_as(tx, &caller.actor().in_turn(turn, Origin::Turn)).await?;
+    tx.act_as(&caller.actor().in_turn(turn, Origin::Turn)).await?;
     let row = sqlx::query("SELECT turn_apply($1, false) AS conflicts")
         .bind(turn)
         .fetch_one(&mut *tx.connection().await)
@@ -145,7 +145,7 @@ async fn apply(tx: &TenantTx, caller: &Caller, turn: Uuid) -> Result<()> {
     let conflicts: Vec<Conflict> = conflicts.as_array().into_iter().flatten().map(Conflict::of).collect();
     edits::refuse_some(&conflicts, conflicts.len(), "turn")?;
     refuse_locked(tx, turn).await?;
-    act_as(tx, &caller.actor()).await
+    tx.act_as(&caller.actor()).await
 }
 
 /// Corrects a narrative, for the API and the pages. Returns the turn's record.
@@ -178,7 +178,7 @@ pub async fn correct_one(
             return Err(Error::new(Code::Conflict, "This alternative is not chosen. Choose it first."));
         }
         // As a change of the turn, so that undoing the turn undoes it too.
-        act_as(tx, &caller.actor().in_turn(turn, Origin::Turn)).await?;
+        tx.act_as(&caller.actor().in_turn(turn, Origin::Turn)).await?;
         let changed = sqlx::query(
             "UPDATE message SET content = $3, tokens = $4 WHERE tenant_id = $1 AND turn_id = $2 AND author = 'ai' AND entity_id IS NOT NULL",
         )
@@ -200,7 +200,7 @@ pub async fn correct_one(
         .bind(narrative)
         .execute(&mut *tx.connection().await)
         .await?;
-        act_as(tx, &caller.actor()).await?;
+        tx.act_as(&caller.actor()).await?;
         trace::find(tx, caller, campaign, turn).await
     })
     .await

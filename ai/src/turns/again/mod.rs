@@ -45,7 +45,7 @@ use edge::{
         resource::{Ref, campaign_id},
     },
 };
-use stored::{Answer, Lock, act_as, set_aside};
+use stored::{Answer, Lock, set_aside};
 
 /// The most alternatives of one answer.
 const ALTERNATIVES_MAX: usize = 20;
@@ -102,7 +102,7 @@ async fn begin(app: &Ai, caller: &Caller, campaign: &str, job: &Job, again: &Aga
     let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
     let answer = Answer::find(&tx, caller, campaign, again.of, Lock::Yes).await?;
     set_aside(&tx, &caller.actor(), answer.id).await?;
-    act_as(&tx, &caller.actor()).await?;
+    tx.act_as(&caller.actor()).await?;
     let subject = Subject { kind: job.kind.into(), campaign, entity: answer.entity, player: Some(answer.player) };
     let new = NewTurn {
         mode: job.mode.unwrap_or(answer.mode),

@@ -1,7 +1,7 @@
 //! A stored answer, what stands in the way of trying it again, and how its effects leave the world for another attempt.
 
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, Executor, postgres::PgRow};
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -202,7 +202,7 @@ pub(super) async fn set_aside(tx: &TenantTx, actor: &Actor, turn: Uuid) -> Resul
         .bind(turn)
         .execute(&mut *tx.connection().await)
         .await?;
-    act_as(tx, &actor.clone().in_turn(turn, Origin::Revert)).await?;
+    tx.act_as(&actor.clone().in_turn(turn, Origin::Revert)).await?;
     let reverted = revert(tx, turn, Pace::whole(EFFECTS_MAX + 1), true).await?;
     let conflicts: Vec<Conflict> = reverted.conflicts.as_array().into_iter().flatten().map(Conflict::of).collect();
     edits::refuse_some(&conflicts, usize::try_from(reverted.total).unwrap_or_default(), "turn")?;
@@ -256,16 +256,5 @@ pub(super) async fn check_journal(tx: &TenantTx, turn: Uuid) -> Result<()> {
         let detail = format!("The turn changed more than {EFFECTS_MAX} rows. Undo it and send the action again.");
         return Err(Error::new(Code::Conflict, detail));
     }
-    Ok(())
-}
-
-/// Lets the rest of the transaction act as somebody else, in the journal. Triggers write the journal's rows at the commit, so what was
-/// changed before is written now.
-pub(super) async fn act_as(tx: &TenantTx, actor: &Actor) -> Result<()> {
-    tx.connection().await.execute("SET CONSTRAINTS b_journal IMMEDIATE").await?;
-    sqlx::query("SELECT set_config('app.who', $1, true)")
-        .bind(actor.signature())
-        .execute(&mut *tx.connection().await)
-        .await?;
     Ok(())
 }

@@ -140,7 +140,7 @@ impl Lore {
 /// # Errors
 /// Database errors.
 pub(super) async fn table_talk(tx: &TenantTx, session: &Playing) -> Result<String> {
-    let table = visible_messages(tx, session.campaign, session.reader(), Which::Newest(SAID_MAX)).await?;
+    let table = visible_messages(tx, session.campaign, Some(session.reader()), Which::Newest(SAID_MAX)).await?;
     let words: Vec<&str> = table.iter().filter(|m| m.author != "ai").map(|m| m.content.as_str()).collect();
     Ok(words.join("\n"))
 }

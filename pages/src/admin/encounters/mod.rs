@@ -162,6 +162,10 @@ struct EncounterPage {
     token: String,
     path: String,
     back: String,
+    /// Where the page follows what changes, while the fight is open.
+    news: Option<String>,
+    /// Whether the game master goes on although a side is down.
+    goes_on: bool,
     name: String,
     status: &'static str,
     round: u32,
@@ -207,6 +211,7 @@ impl Lead {
 
 async fn shown(at: &InCampaign, problems: Vec<String>) -> Result<EncounterPage> {
     let tx = at.read().await?;
+    let news = at.news(&tx).await?;
     let fight = open::seen_by(&tx, at.campaign.id.0, at.path("x"), &at.caller).await?;
     let view = &fight.fight;
     let number = |number: Option<i32>| number.map(|number| number.to_string()).unwrap_or_default();
@@ -254,6 +259,8 @@ async fn shown(at: &InCampaign, problems: Vec<String>) -> Result<EncounterPage> 
         fights: panel.into_iter().collect(),
         path: at.url(&format!("encounters/{}", fight.id)),
         back: at.url("encounters"),
+        news: news.filter(|_| is_open),
+        goes_on: goes_on(at),
         name,
         status: if is_open { "active" } else { "ended" },
         round: view.round(),
@@ -281,11 +288,15 @@ struct Word<'a> {
 
 /// The request that a form makes: as a button has it, or made from the fields beside a participant.
 fn asked(at: &InCampaign) -> Result<ActionInput> {
-    let form = &at.form;
-    let target_id = form.text("target_id");
-    if target_id.is_empty() {
-        return fight::request(form.text("action"));
+    match at.form.text("target_id") {
+        "" => fight::request(at.form.text("action")),
+        target_id => asked_of(at, target_id),
     }
+}
+
+/// The request that the fields beside a participant make.
+pub(super) fn asked_of(at: &InCampaign, target_id: &str) -> Result<ActionInput> {
+    let form = &at.form;
     let amount = match form.text("amount").trim() {
         "" => None,
         text => Some(text.parse().map_err(|_| Error::invalid("/amount", "invalid_value", "Write a whole number."))?),
@@ -321,7 +332,10 @@ pub async fn act(at: InCampaign) -> Result<HttpResponse> {
     let campaign = Ref::Id(at.campaign.id.0);
     work(&at, async |cx, id| {
         let told = service::act_for(cx.tx, &at.caller, (&campaign, id), &input).await?;
-        Ok(fight::why_nothing(&told).or(told.told))
+        match fight::why_nothing(&told) {
+            Some(why) => Err(Error::new(Code::Conflict, why)),
+            None => Ok(told.told),
+        }
     })
     .await
 }

@@ -5,9 +5,10 @@ use uuid::Uuid;
 
 use crate::admin::{
     InCampaign, query,
+    table::answer::{self, AT_TABLE},
     world_form::{form_id, once},
 };
-use base::error::{Code, Result};
+use base::error::{Code, Error, Result};
 use edge::http::{Answer, resource::Ref};
 use world::encounters::service::Cx;
 
@@ -48,19 +49,26 @@ pub(super) fn goes_on(at: &InCampaign) -> bool {
 }
 
 /// Shows how the fight stands, with what came of something. Nothing has changed if it was refused, because the fight was no longer as the
-/// page showed it; then the message says why.
+/// page showed it; then the message says why, in the colour of a refusal. A form at the game master's table leads back there.
 pub(super) fn said(at: &InCampaign, done: Result<Option<String>>) -> Result<HttpResponse> {
-    let message = match done {
-        Ok(told) => told.filter(|message| !message.is_empty()).unwrap_or_else(|| "Done.".to_owned()),
-        Err(error) if error.code == Code::PreconditionFailed => {
-            "Somebody acted in the meantime, so nothing was changed. This is how the fight stands now.".to_owned()
+    let done = done.map_err(|error| match error.code {
+        Code::PreconditionFailed => Error::new(
+            Code::Conflict,
+            "Somebody acted in the meantime, so nothing was changed. This is how the fight stands now.",
+        ),
+        _ => error,
+    });
+    if at.form.has(AT_TABLE) {
+        return answer::done(at, done.map(drop));
+    }
+    match done {
+        Ok(told) => {
+            let message = told.filter(|message| !message.is_empty()).unwrap_or_else(|| "Done.".to_owned());
+            Ok(at.redirect(&here(at), &message))
         }
-        Err(error) if is_late(error.code) => {
-            error.errors.first().map_or_else(|| error.detail.to_string(), |field| field.message.clone())
-        }
-        Err(error) => return Err(error),
-    };
-    Ok(at.redirect(&here(at), &message))
+        Err(error) if is_late(error.code) => Ok(at.refuse(&here(at), &answer::words_of(&error))),
+        Err(error) => Err(error),
+    }
 }
 
 /// The address of the page's encounter.

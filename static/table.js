@@ -1,7 +1,8 @@
-// What the table's page does with a script.
+// What the tables of players and game masters do with a script.
 "use strict";
 
-const table = location.pathname.split("/").slice(0, 3).join("/");
+// A player's table has pages and forms below it.
+const table = location.pathname.startsWith("/play/") ? location.pathname.split("/").slice(0, 3).join("/") : location.pathname;
 
 // What is typed and not sent is kept in this browser until it is sent, for the case that the visit ends meanwhile. It is for the character
 // that it was written as; the page of somebody without a visit does not know which one.
@@ -122,8 +123,9 @@ if (log) {
     for (const aside of document.querySelectorAll(".aside")) aside.dataset.old = "";
   });
   document.body.addEventListener("htmx:afterRequest", (event) => {
-    if (!event.detail.successful) return;
+    if (!event.detail.successful || event.detail.requestConfig.triggeringEvent?.type.startsWith("sse:")) return;
     settled();
+    if (!event.target.closest(".composer, .rolls, #fights")) return;
     // The result of a roll is among the messages, so their view is shown. Actions of a fight leave the fight's view open.
     if (event.target.matches(".rolls")) document.getElementById("view-talk").checked = true;
     if (event.target.contains(words)) {
@@ -146,45 +148,60 @@ if (log) {
     alerts.replaceChildren(alert);
   });
 
-  // The recipient stays selected while others come and go. When a fight begins, the game becomes the recipient.
-  const to = document.getElementById("to");
-  const fights = () => to.querySelector('option[value="*"][selected]') !== null;
-  let chosen = to.value;
-  let fought = fights();
+  // Who speaks and the recipient stay selected while others come and go.
+  const chosen = new Map();
+  const lists = new Map(["as", "to"].map((id) => [id, document.getElementById(id)]).filter(([, list]) => list));
   // The button to meet somebody is shown for those with a greeting for this player.
   const meet = document.getElementById("meet");
   const greets = () => {
+    if (!meet) return;
+    const to = lists.get("to");
     meet.hidden = !to.selectedOptions[0]?.dataset.greets;
     meet.elements.to.value = to.value;
   };
-  greets();
-  meet.addEventListener("submit", () => { delete to.selectedOptions[0]?.dataset.greets; });
-  meet.addEventListener("htmx:afterRequest", greets);
-  const choose = (slug) => {
-    if ([...to.options].some((option) => option.value === slug)) to.value = slug;
-    chosen = to.value;
+  meet?.addEventListener("submit", () => { delete lists.get("to").selectedOptions[0]?.dataset.greets; });
+  meet?.addEventListener("htmx:afterRequest", greets);
+  const choose = (id, slug) => {
+    const list = lists.get(id);
+    if ([...list.options].some((option) => option.value === slug)) list.value = slug;
+    chosen.set(id, list.value);
     greets();
   };
-  to.addEventListener("change", () => choose(to.value));
+  for (const [id, list] of lists) {
+    // When a fight begins, the game becomes a player's recipient.
+    const fights = () => list.querySelector('option[value="*"][selected]') !== null;
+    let fought = fights();
+    choose(id, list.value);
+    list.addEventListener("change", () => choose(id, list.value));
+    new MutationObserver(() => {
+      if (fights() && !fought) chosen.set(id, "*");
+      fought = fights();
+      choose(id, chosen.get(id));
+    }).observe(list, { childList: true });
+  }
 
-  // A click on somebody who is here selects the recipient or begins a whisper. Without a script the links do the same.
-  document.getElementById("here").addEventListener("click", (event) => {
-    const person = event.target.closest("a");
-    if (!person || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  // A click on somebody who is here selects the recipient or the speaker, or begins a whisper. Without a script the links do the same.
+  document.querySelector(".table aside").addEventListener("click", (event) => {
+    const { to, as, whisper } = event.target.closest("a")?.dataset ?? {};
+    if (!(to ?? as ?? whisper) || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     document.getElementById("view-talk").checked = true;
     // The text in the field stays, without the beginning of a whisper to somebody else.
-    const said = words.value.replace(/^\/w(hisper)?\s+("[^"]*"|\S+)\s*/i, "");
-    if (person.dataset.to) choose(person.dataset.to);
-    words.value = person.dataset.whisper ? `/w ${person.dataset.whisper} ${said}` : said;
+    const text = words.value.replace(/^\/w(hisper)?\s+("[^"]*"|\S+)\s*/i, "");
+    if (to) choose("to", to);
+    if (as) choose("as", as);
+    words.value = whisper ? `/w ${whisper} ${text}` : text;
     words.focus();
     words.setSelectionRange(words.value.length, words.value.length);
   });
-  new MutationObserver(() => {
-    if (fights() && !fought) chosen = "*";
-    fought = fights();
-    choose(chosen);
-  }).observe(to, { childList: true });
+  // A form that came into the page by a click is put away again.
+  document.querySelector(".table").addEventListener("click", (event) => {
+    if (!event.target.closest("[data-close]") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const form = event.target.closest(".mending");
+    if (form) form.remove();
+    else document.getElementById("change").replaceChildren();
+  });
 
   words.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {

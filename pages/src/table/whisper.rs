@@ -1,19 +1,13 @@
-//! `/w NAME …` and `/whisper NAME …` at the table: a message only to another player's character or to the game master.
+//! `/w NAME …` and `/whisper NAME …` at the table: a message only to a player's character or, from a player, to the game master.
 //!
 //! A whisper must never become public by mistake: if the name is unknown, it is rejected, and the error lists who can
 //! be whispered to.
 
-use entity::message::Author;
-
-use super::table::Seat;
 use base::{
     error::{Error, Result},
     fold::fold,
 };
-use world::{
-    messages::service::NewMessage,
-    table::{self, Person},
-};
+use world::table::Person;
 
 /// How a whisper begins.
 const COMMANDS: [&str; 2] = ["/whisper", "/w"];
@@ -26,7 +20,7 @@ const NAMED_MAX: usize = 20;
 
 /// The text after the command, if this is a whisper.
 #[must_use]
-pub fn parse(text: &str) -> Option<&str> {
+pub(crate) fn parse(text: &str) -> Option<&str> {
     COMMANDS.iter().find_map(|command| {
         let (head, rest) = text.split_at_checked(command.len())?;
         let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
@@ -34,15 +28,13 @@ pub fn parse(text: &str) -> Option<&str> {
     })
 }
 
-/// The whisper as a message. One statement, in addition to the seat's.
+/// Whom a whisper is for (`gm`, or the id of a character), and its words. `others` are the characters who can be whispered to, and `to_master`
+/// is whether the game master can.
 ///
 /// # Errors
 /// `validation_failed` if the name is not of somebody who can be whispered to, or if there is no text.
-pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
-    let name = seat.character().await?.name;
-    let listeners = table::characters(&seat.tx, seat.campaign).await?;
-    let others: Vec<&Person> = listeners.iter().filter(|l| l.id != seat.player).collect();
-    let masters = MASTERS.iter().map(|name| (*name, "gm".to_owned()));
+pub(crate) fn addressed<'t>(others: &[Person], to_master: bool, rest: &'t str) -> Result<(String, &'t str)> {
+    let masters = MASTERS.iter().filter(|_| to_master).map(|name| (*name, "gm".to_owned()));
     let slugs = others.iter().map(|l| (l.slug.as_str(), l.id.to_string()));
     let names = others.iter().map(|l| (l.name.as_str(), l.id.to_string()));
     // The longest match wins: `Anna Maria` is not `Anna`. If a name and a slug have the same length, the name wins.
@@ -51,8 +43,8 @@ pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
         .chain(masters)
         .filter_map(|(name, id)| Some((name.len(), id, behind(rest, name)?)))
         .max_by_key(|(length, ..)| *length);
-    let Some((length, to, said)) = found else { return Err(nobody(&others)) };
-    let is_shared = |l: &&&Person| l.name.len() == length && behind(rest, &l.name).is_some();
+    let Some((length, to, said)) = found else { return Err(nobody(others, to_master)) };
+    let is_shared = |l: &&Person| l.name.len() == length && behind(rest, &l.name).is_some();
     if to != "gm" && others.iter().filter(is_shared).count() > 1 {
         let slugs: Vec<&str> = others.iter().filter(is_shared).map(|l| l.slug.as_str()).collect();
         return Err(refusal(format!(
@@ -63,11 +55,7 @@ pub async fn message(seat: &Seat, rest: &str) -> Result<NewMessage> {
     if said.is_empty() {
         return Err(refusal("Write your message after the name.".to_owned()));
     }
-    Ok(NewMessage {
-        player_id: Some(seat.player),
-        whisper_to: vec![to],
-        ..NewMessage::chat(Author::Player, &name, said.to_owned())
-    })
+    Ok((to, said))
 }
 
 /// The text after a name. The name may be in quotes and may be followed by a colon.
@@ -89,14 +77,17 @@ fn behind<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     ends.then(|| rest.trim_start_matches([':', ',']).trim())
 }
 
-fn nobody(others: &[&Person]) -> Error {
+fn nobody(others: &[Person], to_master: bool) -> Error {
     let mut names: Vec<&str> = others.iter().take(NAMED_MAX).map(|l| l.name.as_str()).collect();
-    names.push("gm");
+    if to_master {
+        names.push("gm");
+    }
     let more = if others.len() > NAMED_MAX { " and others" } else { "" };
-    refusal(format!(
-        "Your whisper was not sent. You can whisper to {}{more}: write /w NAME and your message. You can only speak aloud to NPCs.",
-        names.join(", ")
-    ))
+    let whom = match names.is_empty() {
+        true => "There is nobody to whisper to.".to_owned(),
+        false => format!("You can whisper to {}{more}: write /w NAME and your message.", names.join(", ")),
+    };
+    refusal(format!("Your whisper was not sent. {whom} You can only speak aloud to NPCs."))
 }
 
 fn refusal(message: String) -> Error {

@@ -1,0 +1,182 @@
+//! The game master's table: everything that is said, live, and what a game master does there. It shows what the API shows to a credential
+//! with the scope `gm`.
+//!
+//! - [`live`] keeps the page up to date, with the pieces of [`View`].
+//! - [`say`]: speaking as the narrator or as an NPC, whispers and dice. [`lines`]: lines that are struck or corrected.
+//! - [`change`]: hit points, conditions and places. [`answer`]: what forms at the table answer.
+
+pub(super) mod answer;
+mod change;
+mod lines;
+mod live;
+mod say;
+
+use actix_web::HttpResponse;
+use askama::Template;
+use entity::CampaignId;
+use uuid::Uuid;
+
+pub use change::{change, form};
+pub use lines::{correct, line, strike};
+pub use live::follow;
+pub use say::{roll, say};
+
+use super::{Frame, InCampaign, Tab, query::given};
+use crate::{
+    fight::Fight,
+    render_blocks,
+    table::message::{self, Foot},
+};
+use base::error::{Error, Result};
+use db::tenancy::TenantTx;
+use edge::caller::Caller;
+use world::{
+    journal,
+    messages::service::{VisibleMessage, Which, visible_messages},
+    seat::{self, PlaceSeen, Present},
+    table,
+};
+
+/// How many messages a page begins with.
+const MESSAGES_SHOWN: i64 = 50;
+/// The most characters of what is said at once.
+pub(super) const SAID_CHARS_MAX: usize = 4000;
+
+/// Whose table it is, and where.
+struct View {
+    caller: Caller,
+    campaign: CampaignId,
+    /// The paths of the table and of the campaign.
+    table: String,
+    root: String,
+}
+
+impl View {
+    fn of(at: &InCampaign) -> Self {
+        Self { caller: at.caller.clone(), campaign: at.campaign.id, table: at.url("table"), root: at.url("") }
+    }
+
+    /// Messages, oldest first. One statement.
+    async fn messages(&self, tx: &TenantTx, which: Which<'_>) -> Result<Vec<VisibleMessage>> {
+        visible_messages(tx, self.campaign.0, None, which).await
+    }
+
+    /// What a game master can do with a message.
+    fn foot(&self, _: &VisibleMessage) -> Foot<'_> {
+        Foot::Mend { table: &self.table }
+    }
+
+    /// The open fights. `fields` are the hidden fields of their forms. One statement.
+    async fn fights(&self, tx: &TenantTx, fields: String) -> Result<String> {
+        let fights = table::fights(tx, self.campaign.0, &self.caller).await?;
+        let path = format!("{}/encounters", self.root);
+        let fights = fights.iter().map(|fight| Fight::of(fight, &path, false).led(true).live()).collect();
+        rendered(&Fights { fights, token: fields })
+    }
+}
+
+fn rendered(piece: &impl Template) -> Result<String> {
+    piece.render().map_err(Error::internal)
+}
+
+#[derive(Template)]
+#[template(path = "fights.html")]
+struct Fights {
+    fights: Vec<Fight>,
+    /// The hidden fields of the forms.
+    token: String,
+}
+
+/// Who is where.
+#[derive(Template)]
+#[template(path = "admin/table-here.html")]
+struct Here<'a> {
+    view: &'a View,
+    places: &'a [PlaceSeen],
+}
+
+impl Here<'_> {
+    fn location_path(&self, location: &str) -> String {
+        format!("{}/{}", self.view.root, super::entity::location_path(location))
+    }
+}
+
+/// People to choose from.
+#[derive(Template)]
+#[template(path = "admin/table-people.html")]
+struct People<'a> {
+    /// Who is meant if nobody is chosen.
+    nobody: &'a str,
+    people: Vec<&'a Present>,
+    chosen: &'a str,
+}
+
+/// The pieces of the page that show people.
+struct Around {
+    /// As whom one can speak, and to whom.
+    speakers: String,
+    hearers: String,
+    here: String,
+}
+
+impl Around {
+    /// One statement. The first of `chosen` is the slug of an NPC to speak as, the second that of a character to whisper to.
+    async fn read(view: &View, tx: &TenantTx, chosen: (&str, &str)) -> Result<Self> {
+        let places = seat::everybody(tx, view.campaign).await?;
+        let of = |kind: &'static str| places.iter().flat_map(|place| &place.people).filter(move |p| p.kind == kind);
+        let choice = |nobody, kind, chosen| rendered(&People { nobody, people: of(kind).collect(), chosen });
+        Ok(Self {
+            speakers: choice("Narrator", "npcs", chosen.0)?,
+            hearers: choice("everyone at the table", "characters", chosen.1)?,
+            here: rendered(&Here { view, places: &places })?,
+        })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "admin/table.html", blocks = ["main"])]
+struct TablePage {
+    frame: Frame,
+    view: View,
+    campaign: String,
+    seq: i64,
+    messages: String,
+    fights: String,
+    around: Around,
+    /// The token of the page's forms, and an id of this page for forms that are sent twice.
+    token: String,
+    fights_first: bool,
+}
+render_blocks!(TablePage: as_main);
+
+/// The table.
+pub async fn page(at: InCampaign) -> Result<HttpResponse> {
+    let view = View::of(&at);
+    let tx = at.read().await?;
+    // Read first: everything after this entry is sent live.
+    let (seq, _) = journal::head(&tx, view.campaign.0).await?;
+    let newest = view.messages(&tx, Which::Newest(MESSAGES_SHOWN)).await?;
+    let frame = at.frame("Table", Tab::Table);
+    let wished = |name: &str| given(at.request.query_string(), name);
+    at.show(&TablePage {
+        campaign: at.campaign.name.clone(),
+        seq,
+        messages: message::all(&newest, |message| view.foot(message))?,
+        fights: view.fights(&tx, fight_fields(&frame.token())).await?,
+        around: Around::read(&view, &tx, (&wished("as"), &wished("whisper"))).await?,
+        token: format!("{}{}", frame.token(), form_id()),
+        frame,
+        view,
+        fights_first: wished("view") == "fights",
+    })
+}
+
+/// The hidden field with the id of a form.
+fn form_id() -> String {
+    format!(r#"<input type="hidden" name="form_id" value="{}">"#, Uuid::now_v7())
+}
+
+/// The hidden fields of a fight's forms at the table.
+fn fight_fields(token: &str) -> String {
+    format!(r#"{token}{}<input type="hidden" name="{}" value="1">"#, form_id(), answer::AT_TABLE)
+}

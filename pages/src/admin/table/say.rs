@@ -1,0 +1,129 @@
+//! What a game master says: as the narrator or as an NPC, to everyone or to one character, in words or with dice. It is no turn, so it is no
+//! part of an NPC's conversation.
+
+use actix_web::HttpResponse;
+use entity::message::Author;
+
+use super::{SAID_CHARS_MAX, answer::done};
+use crate::{
+    admin::{
+        InCampaign,
+        answer::is_htmx,
+        world_form::{form_id, once},
+    },
+    table::{dice, whisper},
+};
+use base::error::{Error, Result};
+use db::tenancy::TenantTx;
+use edge::{
+    auth::player,
+    http::{
+        Answer,
+        resource::{self, Ref},
+    },
+};
+use world::{
+    messages::service::{self as messages, NewMessage},
+    npcs::Npcs,
+    table,
+};
+
+const NARRATOR: &str = "Narrator";
+
+/// Says something.
+pub async fn say(at: InCampaign) -> Result<HttpResponse> {
+    done(&at, said(&at).await)
+}
+
+async fn said(at: &InCampaign) -> Result<()> {
+    let text = at.form.text("text").trim();
+    if text.is_empty() || text.chars().count() > SAID_CHARS_MAX {
+        let message = format!("Write something, in at most {SAID_CHARS_MAX} characters.");
+        return Err(Error::invalid("/text", "invalid_value", message));
+    }
+    let tx = at.read().await?;
+    let voice = voice(at, &tx).await?;
+    if let Some(formula) = dice::parse(text) {
+        let voice = NewMessage { whisper_to: hearer(at, &tx).await?, ..voice };
+        drop(tx);
+        return rolled(at, voice, formula).await;
+    }
+    let (whisper_to, text) = match whisper::parse(text) {
+        Some(rest) => {
+            let characters = table::characters(&tx, at.campaign.id.0).await?;
+            let (to, words) = whisper::addressed(&characters, false, rest)?;
+            (vec![to], words)
+        }
+        None => (hearer(at, &tx).await?, text),
+    };
+    drop(tx);
+    write(at, async |_| Ok(NewMessage { whisper_to: whisper_to.clone(), content: text.to_owned(), ..voice.clone() }))
+        .await
+}
+
+/// Rolls a formula, for everyone or for game masters alone.
+pub async fn roll(at: InCampaign) -> Result<HttpResponse> {
+    done(&at, rolls(&at).await)
+}
+
+async fn rolls(at: &InCampaign) -> Result<()> {
+    let voice = {
+        let tx = at.read().await?;
+        NewMessage { whisper_to: hearer(at, &tx).await?, ..voice(at, &tx).await? }
+    };
+    // A button names a die; the field beside it has the formula.
+    let formula = at.form.get("die").unwrap_or_else(|| at.form.text("formula"));
+    rolled(at, NewMessage { blind: at.form.has("blind"), ..voice }, formula).await
+}
+
+async fn rolled(at: &InCampaign, voice: NewMessage, formula: &str) -> Result<()> {
+    write(at, async |tx| {
+        let facts = dice::rolled(tx, at.campaign.id, (formula, ""), &|_| None).await?;
+        Ok(dice::told(facts, voice.clone()))
+    })
+    .await
+}
+
+/// Writes a message. A form that is sent twice, as by a double click on a page without JavaScript, writes it once.
+async fn write(at: &InCampaign, message: impl AsyncFn(&TenantTx) -> Result<NewMessage>) -> Result<()> {
+    let sent: Vec<_> = at.form.fields().collect();
+    let once = once(at, &form_id(at), &sent).filter(|_| !is_htmx(&at.request));
+    let written = edge::http::write(&at.app, &at.caller, once.as_ref(), async |tx| {
+        at.app.limits.check_rows(tx, &at.caller, "message").await?;
+        let message = message(tx).await?;
+        messages::insert(tx, at.campaign.id.0, std::slice::from_ref(&message)).await?;
+        Ok(Answer::ok(()))
+    });
+    written.await.map(drop)
+}
+
+/// An empty message of the narrator, or of the NPC whose slug the form has.
+async fn voice(at: &InCampaign, tx: &TenantTx) -> Result<NewMessage> {
+    let slug = at.form.text("as");
+    if slug.is_empty() {
+        return Ok(NewMessage::chat(Author::Gm, NARRATOR, String::new()));
+    }
+    let campaign = Ref::Id(at.campaign.id.0);
+    let npc = resource::find::<Npcs>(tx, &at.caller, Some(&campaign), &Ref::parse(slug)).await.map_err(gone("/as"))?;
+    Ok(NewMessage { entity_id: Some(npc.id.0), ..NewMessage::chat(Author::Gm, &npc.name, String::new()) })
+}
+
+/// The character whose slug the form has, as those who may read a message.
+async fn hearer(at: &InCampaign, tx: &TenantTx) -> Result<Vec<String>> {
+    let slug = at.form.text("to");
+    if slug.is_empty() {
+        return Ok(Vec::new());
+    }
+    match player::find(tx, at.campaign.id.0, slug).await? {
+        Some(id) => Ok(vec![id.to_string()]),
+        None => Err(gone("/to")(Error::not_found("character"))),
+    }
+}
+
+/// Somebody who was chosen from a list and is gone since. A whisper is then not said aloud.
+fn gone(field: &'static str) -> impl Fn(Error) -> Error {
+    move |error| match error.code.status() {
+        404 => Error::invalid(field, "unknown_reference", "Whom you chose is no longer here. Nothing was said."),
+        _ => error,
+    }
+}

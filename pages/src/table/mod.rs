@@ -1,0 +1,8 @@
+//! What players and game masters have in common at the table: [`live`] sends what changes, [`message`] draws what was said,
+//! [`whisper`] reads whom it is for, [`dice`] rolls a formula, and [`notes`] are what is said to one reader alone.
+
+pub(crate) mod dice;
+pub(crate) mod live;
+pub(crate) mod message;
+pub(crate) mod notes;
+pub(crate) mod whisper;

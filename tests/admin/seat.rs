@@ -1,0 +1,359 @@
+//! The game master's table: by plain forms, and in a real Chromium.
+
+use edge::users::Role;
+use rehearsal::{Reply, Script};
+use serde_json::{Value, json};
+
+use super::{EMAIL, Visitor, field, looks::barriers, sign_in, words};
+use crate::{
+    play::{Guest, token},
+    support::{Client, Server, World, browser::Browser},
+};
+
+const TABLE: &str = "/admin/c/port-town/table";
+const ALICE: &str = "player_alice";
+const MALLORY: &str = "player_mallory";
+
+/// The newest message.
+async fn newest(world: &World<'_>) -> Value {
+    world.get("/messages?sort=-created_at&limit=1").await.expect(200).items()[0].clone()
+}
+
+/// What a player reads at the table.
+async fn reads(server: &Server, tenant: &Client<'_>, player: &str) -> String {
+    let guest = Guest::seated(server, &token(tenant, player).await).await;
+    guest.send(guest.http().get(format!("{}/play/port-town", server.url)).header("cookie", guest.cookie())).await.text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_game_master_speaks_as_the_narrator_and_as_npcs_and_reads_everything() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let say = format!("{TABLE}/say");
+    let said = mara.post(&say, &[("text", " The lantern <flickers>. ")]).await.expect(303);
+    assert_eq!(said.header("location"), TABLE);
+    let message = newest(&world).await;
+    assert_eq!(
+        (&message["author"], &message["speaker"]["name"], &message["content"], &message["turn_id"]),
+        (&json!("gm"), &json!("Narrator"), &json!("The lantern <flickers>."), &Value::Null)
+    );
+    mara.post(&say, &[("as", "innkeeper_bob"), ("to", ALICE), ("text", "The cellar.")]).await.expect(303);
+    let message = newest(&world).await;
+    let alice = world.get("/characters/player_alice").await.expect(200).id();
+    assert_eq!((&message["speaker"]["name"], &message["whisper_to"]), (&json!("Innkeeper Bob"), &json!([alice])));
+    // By a command, as players whisper, and with dice for nobody else.
+    mara.post(&say, &[("text", "/w Mallory: Run.")]).await.expect(303);
+    mara.post(&say, &[("text", "/r 1d1+41"), ("to", ALICE)]).await.expect(303);
+    let rolled = newest(&world).await;
+    assert_eq!((&rolled["roll"]["total"], &rolled["whisper_to"]), (&json!(42), &json!([alice])));
+    mara.post(&format!("{TABLE}/roll"), &[("formula", "1d1+6"), ("blind", "1")]).await.expect(303);
+    let rolled = newest(&world).await;
+    assert_eq!(
+        (&rolled["roll"]["total"], &rolled["blind"], &rolled["author"]),
+        (&json!(7), &json!(true), &json!("gm"))
+    );
+    // A whisper of players to each other.
+    let secret = json!({ "content": "Trust nobody.", "author": "player", "player_id": MALLORY, "whisper_to": [ALICE],
+        "speaker": { "name": "Mallory" } });
+    world.post("/messages", secret).await.expect(201);
+    let page = mara.get(TABLE).await.expect(200).text;
+    for seen in
+        ["The lantern &#60;flickers&#62;.", "The cellar.", "Run.", "Trust nobody.", "only game masters see this"]
+    {
+        assert!(page.contains(seen), "{seen}: {page}");
+    }
+    assert!(words(&page).contains("Mallory whispers to Alice"), "{}", words(&page));
+    let alice_reads = reads(&server, &tenant, ALICE).await;
+    assert!(alice_reads.contains("The cellar.") && alice_reads.contains("Trust nobody."), "{alice_reads}");
+    assert!(!alice_reads.contains("Run.") && !alice_reads.contains("<strong>7</strong>"), "{alice_reads}");
+    // An NPC's conversation has none of it.
+    let prompt = world.prompt("innkeeper_bob", ALICE, "I listen.").await.to_string();
+    assert!(!prompt.contains("The cellar.") && !prompt.contains("flickers"), "{prompt}");
+}
+
+/// What cannot be said is not said to somebody else instead.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_said_says_why_and_nothing_is_said() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let before = world.get("/messages").await.expect(200).items().len();
+    for (path, fields, why) in [
+        ("say", &[("text", "  ")][..], "Write something"),
+        ("say", &[("text", &"x".repeat(4_001))], "in at most 4000 characters"),
+        ("say", &[("text", "Psst."), ("to", "nobody_here")], "Nothing was said"),
+        ("say", &[("text", "Psst."), ("as", "nobody_here")], "Nothing was said"),
+        ("say", &[("text", "/w Zorro Psst.")], "Your whisper was not sent. You can whisper to Alice"),
+        ("say", &[("text", "/w Alice")], "Write your message after the name"),
+        ("say", &[("text", "/r 1d")], "faces"),
+        ("roll", &[("formula", "")], "formula"),
+        ("roll", &[("die", "1d20"), ("to", "nobody_here")], "Nothing was said"),
+    ] {
+        let refused = mara.post(&format!("{TABLE}/{path}"), fields).await.expect(303);
+        mara.keep(&refused);
+        let cookie = refused.header("set-cookie").split(';').next().unwrap().to_owned();
+        let page = mara.send(mara.request("GET", TABLE).header("cookie", cookie)).await.expect(200).text;
+        let (_, rest) =
+            page.split_once("<p class=\"alert\" role=\"alert\"").unwrap_or_else(|| panic!("{fields:?}: {page}"));
+        let told = rest.split("</p>").next().unwrap();
+        assert!(told.contains(why), "{fields:?}: {told}");
+    }
+    assert_eq!(world.get("/messages").await.expect(200).items().len(), before);
+    let viewer = Visitor::signed_in(&server, tenant.tenant, Role::Viewer).await;
+    viewer.post(&format!("{TABLE}/say"), &[("text", "Hello.")]).await.expect(403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_are_corrected_and_struck_as_they_were_seen() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    server.model.set_script(Script::always(Reply::text("Who are yuo?")));
+    let turn = world.bob(ALICE, "I knock.").await.expect(200).id();
+    let answer = newest(&world).await["id"].as_str().unwrap().to_owned();
+    let path = format!("{TABLE}/messages/{answer}");
+    let form = mara.get(&path).await.expect(200).text;
+    assert_eq!(field(&form, "text"), "Who are yuo?");
+    let version = field(&form, "version");
+    mara.post(&format!("{path}/correct"), &[("version", &version), ("text", "Who are you?")]).await.expect(303);
+    let told = world.get(&format!("/turns/{turn}")).await.expect(200);
+    assert_eq!(
+        (&told.body["narrative"], &newest(&world).await["content"]),
+        (&json!("Who are you?"), &json!("Who are you?"))
+    );
+    // Somebody else's form is late, and changes nothing.
+    for late in ["correct", "strike"] {
+        let refused =
+            mara.post(&format!("{path}/{late}"), &[("version", &version), ("text", "Go away.")]).await.expect(303);
+        assert!(refused.header("set-cookie").starts_with("tavernkeep_message=!"), "{late}");
+    }
+    assert_eq!(newest(&world).await["content"], "Who are you?");
+    let line = world.post("/messages", json!({ "content": "A ghost." })).await.expect(201).id();
+    let path = format!("{TABLE}/messages/{line}");
+    mara.post(&format!("{path}/correct"), &[("version", "1"), ("text", " A guest. ")]).await.expect(303);
+    assert_eq!(newest(&world).await["content"], "A guest.");
+    mara.post(&format!("{path}/strike"), &[("version", "2")]).await.expect(303);
+    world.get(&format!("/messages/{line}")).await.expect(404);
+    mara.get(&path).await.expect(404);
+    for gone in ["correct", "strike"] {
+        let refused = mara.post(&format!("{path}/{gone}"), &[("version", "2"), ("text", "x")]).await.expect(303);
+        assert!(refused.header("set-cookie").starts_with("tavernkeep_message=!"), "{gone}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hit_points_conditions_and_places_change_by_click() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    world.patch("/characters/player_alice", json!({ "hp": 20, "max_hp": 20 })).await.expect(200);
+    world.patch("/npcs/innkeeper_bob", json!({ "stats": { "hp": 9, "max_hp": 9 } })).await.expect(200);
+    let change = format!("{TABLE}/change");
+    let who = "characters/player_alice";
+    for (fields, why) in [
+        (&[("do", "damage"), ("amount", "5")][..], ""),
+        (&[("do", "heal"), ("amount", "2")], ""),
+        (&[("do", "temp_hp"), ("amount", "4")], ""),
+        (&[("do", "add_condition"), ("condition", "prone")], ""),
+        (&[("do", "move"), ("place", "Town Square")], ""),
+        (&[("do", "damage"), ("amount", "many")], "!"),
+        (&[("do", "damage"), ("amount", "-3")], "!"),
+        (&[("do", "add_condition"), ("condition", "sleepy")], "!"),
+        (&[("remove", "blinded")], "!"),
+        (&[("do", "dance")], "!"),
+    ] {
+        let mut all = vec![("who", who)];
+        all.extend(fields);
+        let done = mara.post(&change, &all).await.expect(303);
+        assert!(done.header("set-cookie").starts_with(&format!("tavernkeep_message={why}")), "{fields:?}");
+        assert_eq!(done.header("set-cookie").starts_with("tavernkeep_message=!"), why == "!", "{fields:?}");
+    }
+    let alice = world.get("/characters/player_alice").await.expect(200).body;
+    assert_eq!((&alice["hp"], &alice["temp_hp"], &alice["location"]), (&json!(17), &json!(4), &json!("Town Square")));
+    assert_eq!(alice["conditions"][0]["name"], "prone");
+    mara.post(&change, &[("who", who), ("remove", "prone")]).await.expect(303);
+    mara.post(&change, &[("who", "npcs/innkeeper_bob"), ("do", "damage"), ("amount", "4")]).await.expect(303);
+    mara.post(&change, &[("who", "npcs/innkeeper_bob"), ("do", "move"), ("place", "")]).await.expect(303);
+    assert_eq!(world.get("/characters/player_alice").await.expect(200).body["conditions"], json!([]));
+    let bob = world.get("/npcs/innkeeper_bob").await.expect(200).body;
+    assert_eq!((&bob["stats"]["hp"], &bob["location"]), (&json!(5), &Value::Null));
+    for nobody in ["characters/nobody", "lore/the_reach", ""] {
+        mara.post(&change, &[("who", nobody), ("do", "heal"), ("amount", "1")]).await.expect(404);
+    }
+    // A form that is sent twice does its work once.
+    let form = mara.get(&format!("{change}?who={who}")).await.expect(200).text;
+    let twice = [("who", who), ("do", "damage"), ("amount", "3"), ("form_id", &field(&form, "form_id"))];
+    for _ in 0..2 {
+        mara.post(&change, &twice).await.expect(303);
+    }
+    let alice = world.get("/characters/player_alice").await.expect(200).body;
+    assert_eq!((&alice["hp"], &alice["temp_hp"]), (&json!(17), &json!(1)));
+    // In a fight, the fight has them, and the sheet is written when it is committed.
+    let fight = json!({ "participants": [{ "character_id": ALICE, "id": "alice" }, { "id": "orc", "hp": 5, "max_hp": 5, "is_enemy": true }] });
+    let fight = world.post("/encounters", fight).await.expect(201).body["encounter_id"].as_str().unwrap().to_owned();
+    mara.post(&change, &[("who", who), ("do", "damage"), ("amount", "6")]).await.expect(303);
+    let told = world.get(&format!("/encounters/{fight}?verbosity=detailed")).await.expect(200);
+    let own = told.body["participants"].as_array().unwrap().iter().find(|p| p["id"] == "alice").unwrap().clone();
+    assert_eq!(own["hp"], 12);
+    assert_eq!(world.get("/characters/player_alice").await.expect(200).body["hp"], 17);
+    let form = words(&mara.get(&format!("{change}?who={who}")).await.expect(200).text);
+    assert!(form.contains("12 of 20 hit points") && form.contains("in the fight"), "{form}");
+    let table = words(&mara.get(TABLE).await.expect(200).text);
+    assert!(table.contains("Alice in a fight"), "{table}");
+}
+
+/// The table in a browser, as its game master sees it.
+async fn at_the_table(server: &Server, tenant: &Client<'_>, email: &str) -> Option<Browser> {
+    let password = server.user(tenant.tenant, email, Role::Editor).await;
+    let browser = Browser::open().await?;
+    sign_in(&browser, server, email, &password).await;
+    browser.sees("h1", "Campaigns").await;
+    browser.goto(&format!("{}{TABLE}", server.url)).await;
+    browser.sees("#here", "Alice").await;
+    Some(browser)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_comes_to_the_game_masters_by_itself() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    world.patch("/characters/player_alice", json!({ "hp": 20, "max_hp": 20 })).await.expect(200);
+    let Some(mara) = at_the_table(&server, &tenant, EMAIL).await else { return };
+    let Some(ines) = at_the_table(&server, &tenant, "ines@example.org").await else { return };
+    let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
+    alice.send(alice.form("/play/port-town/say", &[("text", "I open the door.")])).await.expect(303);
+    mara.sees("#said", "I open the door.").await;
+    // As an NPC to one player, chosen by clicks. The choice outlives what comes and goes.
+    mara.click("#here a[href$='npcs/innkeeper_bob']").await;
+    mara.sees("#change", "Speak as Innkeeper Bob").await;
+    mara.click("#change a[data-as]").await;
+    mara.choose("#to", ALICE).await;
+    world.post("/npcs", json!({ "slug": "ada", "name": "Ada" })).await.expect(201);
+    mara.sees("#as", "Ada").await;
+    mara.write("#text", "The cellar, at midnight.").await;
+    mara.click(".say button").await;
+    ines.sees("#said", "The cellar, at midnight.").await;
+    let message = newest(&world).await;
+    assert_eq!(
+        (&message["speaker"]["name"], message["whisper_to"].as_array().unwrap().len()),
+        (&json!("Innkeeper Bob"), 1)
+    );
+    assert_eq!(mara.value("#text").await, "");
+    assert_eq!(mara.value("#to").await, ALICE);
+    // One changes hit points, the other sees it, in the list and in an open form.
+    ines.click("#here a[href$='characters/player_alice']").await;
+    ines.sees("#change", "20 of 20 hit points").await;
+    mara.click("#here a[href$='characters/player_alice']").await;
+    mara.sees("#change", "Whisper to Alice").await;
+    mara.write("#amount", "7").await;
+    mara.click("#change button[value=damage]").await;
+    mara.sees("#change", "13 of 20 hit points").await;
+    ines.sees("#here", "13/20").await;
+    ines.sees("#change", "13 of 20 hit points").await;
+    // A line is corrected and struck at its place.
+    mara.click("#said article:first-of-type .mend").await;
+    mara.sees(".mending", "Strike it").await;
+    mara.write(".mending textarea", "I open the gate.").await;
+    mara.click(".mending button:not(.danger)").await;
+    ines.sees("#said", "I open the gate.").await;
+    ines.click("#said article:first-of-type .mend").await;
+    ines.sees(".mending", "Strike it").await;
+    ines.click(".mending button.danger").await;
+    mara.until("the line is gone", "return !document.body.innerText.includes('I open the gate.')").await;
+    assert_eq!(barriers(&mara).await, Vec::<String>::new());
+    for width in [320, 390, 820, 1280] {
+        mara.resize(width, 900).await;
+        let wide = mara.js("return document.documentElement.scrollWidth > innerWidth").await;
+        assert_eq!(wide, json!(false), "{width} px");
+    }
+    assert_eq!((mara.text("#alert").await, ines.text("#alert").await), (String::new(), String::new()));
+}
+
+/// The fight stands beside the talk. A button that comes too late says so in the colour of a refusal.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fight_is_led_at_the_table() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let Some(mara) = at_the_table(&server, &tenant, EMAIL).await else { return };
+    let fight = json!({ "name": "The pier", "participants": [
+        { "id": "alice", "character_id": ALICE, "initiative": 20 },
+        { "id": "orc", "name": "Orc", "hp": 70, "max_hp": 70, "is_enemy": true, "initiative": 9 },
+    ] });
+    let id = world.post("/encounters", fight).await.expect(201).body["encounter_id"].as_str().unwrap().to_owned();
+    mara.sees("#fights .whose", "It is Alice's turn").await;
+    let press = |label: &str| {
+        format!(
+            "[...document.querySelectorAll('.fight button')].find((b) => b.textContent.startsWith('{label}')).click()"
+        )
+    };
+    mara.js(&press("End turn")).await;
+    mara.sees("#fights .whose", "It is Orc's turn").await;
+    mara.sees("#said", "It is Orc's turn.").await;
+    assert_eq!(mara.url().await, format!("{}{TABLE}", server.url));
+    // The page does not know yet that the fight is over: a button of before.
+    let button = mara.js("return document.querySelector('.fight').outerHTML").await;
+    world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "fled" })).await.expect(200);
+    mara.until("the fight is gone", "return !document.querySelector('.fight')").await;
+    mara.js(&format!(
+        "const fights = document.getElementById('fights'); fights.innerHTML = {button}; htmx.process(fights); {}",
+        press("End turn")
+    ))
+    .await;
+    mara.sees("#alert .alert", "ended").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_no_longer_see_the_table_is_told() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let Some(mara) = at_the_table(&server, &tenant, EMAIL).await else { return };
+    tenant.patch(&format!("/v1/users/{EMAIL}"), json!({ "role": "viewer" })).await.expect(200);
+    world.post("/messages", json!({ "content": "Too late." })).await.expect(201);
+    mara.sees("#over", "You can no longer see this table.").await;
+    assert!(!mara.html().await.contains("Too late."));
+}
+
+/// The overview and the page of a fight show what happens, and what is open and typed there stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_and_a_fight_follow_what_happens() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let Some(mara) = at_the_table(&server, &tenant, EMAIL).await else { return };
+    mara.goto(&format!("{}/admin/c/port-town", server.url)).await;
+    mara.sees("#words", "Nobody has spoken yet").await;
+    world.post("/messages", json!({ "content": "A bell rings." })).await.expect(201);
+    mara.sees("#words", "A bell rings.").await;
+    let fight = json!({ "name": "The pier", "participants": [
+        { "id": "alice", "character_id": ALICE, "initiative": 20 },
+        { "id": "orc", "name": "Orc", "hp": 70, "max_hp": 70, "is_enemy": true, "initiative": 9 },
+    ] });
+    let id = world.post("/encounters", fight).await.expect(201).body["encounter_id"].as_str().unwrap().to_owned();
+    mara.sees("#fights", "It is Alice's turn").await;
+    // Twice: what was replaced goes on following.
+    world.post("/messages", json!({ "content": "Silence." })).await.expect(201);
+    mara.sees("#words", "Silence.").await;
+    mara.goto(&format!("{}/admin/c/port-town/encounters/{id}", server.url)).await;
+    mara.sees(".whose", "It is Alice's turn").await;
+    mara.js("document.getElementById('of-orc').open = true; document.getElementById('amount-orc').value = '12'").await;
+    let actions = format!("/encounters/{id}/actions");
+    world.post(&actions, json!({ "action": "advance_turn" })).await.expect(200);
+    mara.sees(".whose", "It is Orc's turn").await;
+    mara.until(
+        "what was typed is there",
+        "return document.getElementById('of-orc').open && document.getElementById('amount-orc').value === '12'",
+    )
+    .await;
+    world.post(&actions, json!({ "action": "damage", "target_id": "orc", "amount": 5 })).await.expect(200);
+    mara.sees("#of-orc summary", "65 of 70").await;
+    world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "fled" })).await.expect(200);
+    mara.sees("#now", "ended in round 1: Somebody fled").await;
+}
