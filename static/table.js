@@ -132,6 +132,8 @@ if (log) {
       words.value = "";
       draft.set("");
       words.focus();
+      // What an NPC remembers is chosen for each sentence.
+      if (lists.has("remember")) choose("remember", "");
       for (const aside of document.querySelectorAll(".aside[data-old]")) aside.remove();
       // The words of failed replies were just sent again.
       for (const failed of document.querySelectorAll("[data-pending] .alert")) failed.closest("[data-pending]").remove();
@@ -150,7 +152,7 @@ if (log) {
 
   // Who speaks and the recipient stay selected while others come and go.
   const chosen = new Map();
-  const lists = new Map(["as", "to"].map((id) => [id, document.getElementById(id)]).filter(([, list]) => list));
+  const lists = new Map(["as", "to", "who", "remember"].map((id) => [id, document.getElementById(id)]).filter(([, list]) => list));
   // The button to meet somebody is shown for those with a greeting for this player.
   const meet = document.getElementById("meet");
   const greets = () => {

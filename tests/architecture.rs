@@ -148,6 +148,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "tools",
             "actors",
             "player_links",
+            "paused",
             "guidance",
             "significance",
             "dice",

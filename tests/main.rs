@@ -51,6 +51,7 @@ mod openapi;
 mod overload;
 mod panics;
 mod patterns;
+mod paused;
 mod planner;
 mod play;
 mod prompt;

@@ -51,6 +51,7 @@ codes! {
     NotDying 409 "not_dying" "The participant is not dying" "Death saves are rolled at 0 hit points only.";
     Dead 409 "dead" "The dead neither talk nor act" "Hit points above 0 bring somebody back to life. The campaign's setting `dead_speak` lets the dead talk and act. Players can always talk out of character.";
     Unconscious 409 "unconscious" "The unconscious neither talk nor act" "Wait until they wake: with hit points above 0 and without the condition `unconscious`. Players can always talk out of character.";
+    Paused 409 "paused" "A game master has paused the AI" "Wait until it goes on. What is asked for in the editor is answered all the same.";
     SlugTaken 409 "slug_taken" "The slug is taken" "Choose another slug; characters, NPCs and owners of a campaign share one namespace.";
     InsufficientInfluence 409 "insufficient_influence" "The owner has too little influence" "Wait until the owner's influence has grown, raise it, or lower the price in the campaign's `tool_prices`.";
     NotEnough 409 "not_enough" "The owner has too little of it" "Take less of the resource, or add to it first.";

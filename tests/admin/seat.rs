@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{EMAIL, Visitor, field, looks::barriers, sign_in, words};
 use crate::{
-    play::{Guest, token},
+    play::{Guest, sit_down, token},
     support::{Client, Server, World, browser::Browser},
 };
 
@@ -356,4 +356,145 @@ async fn the_overview_and_a_fight_follow_what_happens() {
     mara.sees("#of-orc summary", "65 of 70").await;
     world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "fled" })).await.expect(200);
     mara.sees("#now", "ended in round 1: Somebody fled").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn players_roll_what_a_game_master_asks_for_once() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let ask = format!("{TABLE}/ask");
+    mara.post(&ask, &[("of", "skill stealth"), ("advantage", "advantage"), ("dc", "1")]).await.expect(303);
+    let asked = newest(&world).await;
+    assert_eq!(
+        (&asked["author"], &asked["content"], &asked["roll"]),
+        (
+            &json!("system"),
+            &json!("The game master asks for a stealth check with advantage against 1."),
+            &json!({ "asked": { "of": "skill stealth", "advantage": "advantage", "dc": 1 } })
+        )
+    );
+    let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
+    let mallory = Guest::seated(&server, &token(&tenant, MALLORY).await).await;
+    let button = format!("name=\"asked\" value=\"{}\"", asked["id"].as_str().unwrap());
+    assert!(reads(&server, &tenant, ALICE).await.contains(&button));
+    let roll = |guest: &Guest, id: &str| guest.form("/play/port-town/check", &[("of", "skill stealth"), ("asked", id)]);
+    let id = asked["id"].as_str().unwrap().to_owned();
+    alice.send(roll(&alice, &id)).await.expect(303);
+    let rolled = newest(&world).await;
+    assert_eq!(
+        (&rolled["type"], &rolled["roll"]["asked"], rolled["whisper_to"].as_array().unwrap().len()),
+        (&json!("roll"), &json!(id), 0)
+    );
+    let total = rolled["roll"]["total"].as_i64().unwrap();
+    let (result, by) = if total >= 1 { ("success", total - 1) } else { ("failure", 1 - total) };
+    let by = if by == 0 { String::new() } else { format!(" by {by}") };
+    assert_eq!(rolled["roll"]["outcome"], format!("{result}{by} against 1"));
+    assert_eq!(rolled["roll"]["dice"].as_array().unwrap().len(), 2, "with advantage: {rolled}");
+    // Once, and without a button from then on; the others still can.
+    let again = alice.send(roll(&alice, &id)).await.expect(409);
+    assert!(again.text.contains("You have rolled this already."), "{}", again.text);
+    assert!(!reads(&server, &tenant, ALICE).await.contains(&button));
+    assert!(reads(&server, &tenant, MALLORY).await.contains(&button));
+    mallory.send(roll(&mallory, &id)).await.expect(303);
+    // To one alone, without a difficulty: only the game master sees the result.
+    mara.post(&ask, &[("of", "save wisdom"), ("who", ALICE)]).await.expect(303);
+    let secret = newest(&world).await;
+    assert_eq!(secret["content"], "The game master asks Alice for a Wisdom saving throw.");
+    let id = secret["id"].as_str().unwrap().to_owned();
+    let refused = mallory.send(roll(&mallory, &id)).await.expect(409);
+    assert!(refused.text.contains("Nobody asks you for this roll any more."), "{}", refused.text);
+    alice.send(roll(&alice, &id)).await.expect(303);
+    let rolled = newest(&world).await;
+    assert_eq!((&rolled["flavor"], &rolled["whisper_to"]), (&json!("Wisdom Saving Throw"), &json!(["gm"])));
+    assert!(rolled["roll"].get("outcome").is_none(), "{rolled}");
+    // A line that is struck asks for nothing; what is no request of a game master neither.
+    mara.post(&ask, &[("of", "ability strength")]).await.expect(303);
+    let struck = newest(&world).await;
+    world.delete(&format!("/messages/{}", struck["id"].as_str().unwrap())).await.expect(204);
+    let forged = json!({ "content": "Roll!", "author": "player", "player_id": MALLORY, "roll": { "asked": { "of": "skill stealth" } } });
+    let forged = world.post("/messages", forged).await.expect(201).id();
+    for id in [struck["id"].as_str().unwrap(), &forged] {
+        alice.send(roll(&alice, id)).await.expect(409);
+    }
+    for (fields, why) in [
+        (&[("of", "skill flying")][..], "Choose an ability"),
+        (&[("of", "skill stealth"), ("dc", "hard")], "Write a whole number"),
+        (&[("of", "skill stealth"), ("dc", "-5")], "from 0 to 100"),
+        (&[("of", "skill stealth"), ("who", "nobody_here")], "Nobody was asked"),
+    ] {
+        let refused = mara.post(&ask, fields).await.expect(303);
+        let page = mara
+            .send(mara.request("GET", TABLE).header("cookie", refused.header("set-cookie").split(';').next().unwrap()))
+            .await;
+        assert!(page.text.contains(why), "{fields:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_npc_remembers_what_a_game_master_says_as_it_if_told_to() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let say = format!("{TABLE}/say");
+    let words = "I will hide you in the cellar.";
+    mara.post(&say, &[("as", "innkeeper_bob"), ("text", "Good evening.")]).await.expect(303);
+    mara.post(&say, &[("as", "innkeeper_bob"), ("text", words), ("remember", ALICE)]).await.expect(303);
+    let memories = world.get("/npcs/innkeeper_bob/memories?player_id=player_alice").await.expect(200);
+    let own: Vec<&Value> = memories.items().iter().filter(|memory| memory["source"] == "editor").collect();
+    let [memory] = own.as_slice() else { panic!("{}", memories.text) };
+    assert_eq!(memory["text"], words);
+    // The narrator has no memory, and nothing is said then.
+    let before = newest(&world).await["id"].clone();
+    for fields in [
+        &[("text", "It rains."), ("remember", ALICE)][..],
+        &[("as", "innkeeper_bob"), ("text", "Psst."), ("remember", "nobody_here")],
+    ] {
+        let refused = mara.post(&say, fields).await.expect(303);
+        assert!(refused.header("set-cookie").starts_with("tavernkeep_message=!"), "{fields:?}");
+    }
+    assert_eq!(newest(&world).await["id"], before);
+}
+
+/// The pause is seen at all tables at once, and what was asked for is rolled by a click.
+#[tokio::test(flavor = "multi_thread")]
+async fn pauses_and_requests_come_to_the_players_by_themselves() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let Some(mara) = at_the_table(&server, &tenant, EMAIL).await else { return };
+    let Some(alice) = sit_down(&tenant, ALICE).await else { return };
+    mara.click("#paused button").await;
+    mara.sees("#paused", "The AI is paused.").await;
+    alice.sees("#paused", "The game master has paused the AI").await;
+    alice.sees("#to", "Innkeeper Bob (does not answer now)").await;
+    mara.click("#paused button").await;
+    alice.until("the pause is over", "return document.getElementById('paused').innerText === ''").await;
+    mara.click("#here a[href$='npcs/innkeeper_bob']").await;
+    mara.sees("#change", "Pause its AI").await;
+    mara.click("#change-now button").await;
+    mara.sees("#change", "Let its AI go on").await;
+    mara.sees("#paused", "Paused: Innkeeper Bob").await;
+    alice.sees("#here", "does not answer now").await;
+    assert_eq!(world.get("").await.expect(200).body["settings"]["ai_paused"]["entities"], json!(["innkeeper_bob"]));
+    mara.click("#change-now button").await;
+    mara.sees("#change", "Pause its AI").await;
+    assert_eq!(world.get("").await.expect(200).body["settings"].get("ai_paused"), None);
+    mara.click(".more-ways summary").await;
+    mara.choose("#of", "skill perception").await;
+    mara.write("#dc", "12").await;
+    mara.click(".asking button").await;
+    alice.sees("#said", "The game master asks for a perception check against 12.").await;
+    alice.click("#said .asked button").await;
+    mara.sees("#said", "against 12").await;
+    alice
+        .until(
+            "it is rolled",
+            "return document.querySelector('#said .rolled') && !document.querySelector('#said .asked')",
+        )
+        .await;
+    assert_eq!(barriers(&mara).await, Vec::<String>::new());
+    assert_eq!((mara.text("#alert").await, alice.text("#alert").await), (String::new(), String::new()));
 }

@@ -22,6 +22,7 @@ pub mod messages;
 pub mod npcs;
 pub mod overview;
 pub mod owners;
+pub mod paused;
 pub mod player_links;
 pub mod playing;
 pub mod revisions;

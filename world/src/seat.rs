@@ -34,6 +34,8 @@ pub struct Present {
     pub conditions: Vec<String>,
     /// Whether it is in an open fight, which has its own hit points and conditions.
     pub fights: bool,
+    /// Whether the AI of an NPC is paused.
+    pub is_paused: bool,
 }
 
 /// A place, and who is there.
@@ -43,24 +45,28 @@ pub struct PlaceSeen {
     pub people: Vec<Present>,
 }
 
+/// SQL for whether the AI of the NPC `t` is paused.
+const IS_PAUSED: &str =
+    "(SELECT ai_paused($1, c.settings, t.id) FROM campaign c WHERE c.tenant_id = $1 AND c.id = t.campaign_id)";
+
 /// Who is where: places with characters first, then those with NPCs alone, then who is nowhere. One statement.
 ///
 /// # Errors
 /// Database errors.
 pub async fn everybody(tx: &TenantTx, campaign: CampaignId) -> Result<Vec<PlaceSeen>> {
-    let of = |kind: &str, table: &str, hp: &str| {
+    let of = |kind: &str, table: &str, hp: &str, is_paused: &str| {
         format!(
             "(SELECT '{kind}' AS kind, t.id, t.slug, t.name, coalesce(t.location, '') AS location, {hp}, \
                 jsonb_path_query_array(t.conditions, '$[*].name') AS conditions, \
                 EXISTS (SELECT FROM encounter_member m JOIN encounter e ON e.tenant_id = m.tenant_id AND e.id = m.encounter_id \
-                  WHERE m.tenant_id = $1 AND m.record_id = t.id AND NOT m.has_left AND e.status = 'active' AND NOT e.hidden) AS fights \
+                  WHERE m.tenant_id = $1 AND m.record_id = t.id AND NOT m.has_left AND e.status = 'active' AND NOT e.hidden) AS fights, {is_paused} AS is_paused \
               FROM {table} t WHERE t.tenant_id = $1 AND t.campaign_id = $2 ORDER BY t.name COLLATE natural_order, t.id LIMIT {PEOPLE_MAX})"
         )
     };
     let rows = sqlx::query(AssertSqlSafe(format!(
         "SELECT * FROM ({} UNION ALL {}) AS all_of_them ORDER BY location = '', kind, name COLLATE natural_order, id",
-        of("characters", "character", "to_jsonb(t.hp) AS hp, to_jsonb(t.max_hp) AS max_hp"),
-        of("npcs", "npc", "t.stats -> 'hp' AS hp, t.stats -> 'max_hp' AS max_hp"),
+        of("characters", "character", "to_jsonb(t.hp) AS hp, to_jsonb(t.max_hp) AS max_hp", "false"),
+        of("npcs", "npc", "t.stats -> 'hp' AS hp, t.stats -> 'max_hp' AS max_hp", IS_PAUSED),
     )))
     .bind(tx.tenant())
     .bind(campaign.0)
@@ -78,15 +84,16 @@ pub async fn everybody(tx: &TenantTx, campaign: CampaignId) -> Result<Vec<PlaceS
 }
 
 /// The columns of [`everybody`], in its order.
-type Row = (String, Uuid, String, String, String, Option<Json<Value>>, Option<Json<Value>>, Json<Vec<Value>>, bool);
+type Row =
+    (String, Uuid, String, String, String, Option<Json<Value>>, Option<Json<Value>>, Json<Vec<Value>>, bool, bool);
 
 /// Where somebody is, and who.
 fn present(row: &PgRow) -> Result<(String, Present)> {
-    let (kind, id, slug, name, location, hp, max_hp, Json(conditions), fights) = row.read_all::<Row>()?;
+    let (kind, id, slug, name, location, hp, max_hp, Json(conditions), fights, is_paused) = row.read_all::<Row>()?;
     let number = |value: Option<Json<Value>>| value.and_then(|Json(value)| value.as_i64());
     let hp = number(hp).zip(number(max_hp)).filter(|(_, max)| *max > 0);
     let conditions = conditions.iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    Ok((location, Present { id, kind, slug, name, hp, conditions, fights }))
+    Ok((location, Present { id, kind, slug, name, hp, conditions, fights, is_paused }))
 }
 
 /// How somebody is now: in an open fight as the fight has it, else as the sheet or stat block has it.

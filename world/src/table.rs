@@ -51,11 +51,14 @@ pub struct Person {
     pub name: String,
     /// Whether it has a greeting for the player, because their conversation has not begun.
     pub greets: bool,
+    /// Whether its AI is paused.
+    pub is_paused: bool,
 }
 
 impl Person {
     fn of(row: &PgRow) -> Result<Self> {
-        Ok(Self { id: row.read("id")?, slug: row.read("slug")?, name: row.read("name")?, greets: row.read("greets")? })
+        let (id, slug, name, greets, is_paused) = row.read_all()?;
+        Ok(Self { id, slug, name, greets, is_paused })
     }
 }
 
@@ -87,7 +90,9 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
     };
     let rows = sqlx::query(
         "SELECT id, slug, name, greetings <> '[]' AND NOT EXISTS (SELECT FROM message m WHERE m.tenant_id = $1 AND m.entity_id = npc.id \
-             AND m.player_id = $5 AND m.turn_id IS NOT NULL) AS greets FROM npc WHERE tenant_id = $1 AND campaign_id = $2 \
+             AND m.player_id = $5 AND m.turn_id IS NOT NULL) AS greets, \
+             (SELECT ai_paused($1, c.settings, npc.id) FROM campaign c WHERE c.tenant_id = $1 AND c.id = $2) AS is_paused \
+           FROM npc WHERE tenant_id = $1 AND campaign_id = $2 \
            AND ($3::text[] IS NULL OR location = ANY ($3) OR location IS NULL) \
          ORDER BY location IS NULL, name COLLATE natural_order, id LIMIT $4",
     )
@@ -107,7 +112,7 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
 /// Database errors.
 pub async fn characters(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Person>> {
     let rows = sqlx::query(
-        "SELECT id, slug, name, false AS greets FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name COLLATE natural_order, id LIMIT $3",
+        "SELECT id, slug, name, false AS greets, false AS is_paused FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name COLLATE natural_order, id LIMIT $3",
     )
     .bind(tx.tenant())
     .bind(campaign)

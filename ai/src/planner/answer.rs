@@ -34,7 +34,7 @@ pub enum Outcome {
     Rejected,
     /// The model took too long. Nothing was done.
     Timeout,
-    /// The model cannot be reached. Nothing was done.
+    /// The model cannot be reached, or a game master has paused it. Nothing was done.
     Unavailable,
     /// The request had `dry_run`. Nothing was done.
     Planned,

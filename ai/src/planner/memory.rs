@@ -42,6 +42,8 @@ pub(super) struct Scene {
     pub report_actions: ReportActions,
     /// Whether the character is dead or unconscious.
     pub is_fallen: bool,
+    /// Whether the AI of the campaign is paused.
+    pub is_paused: bool,
     /// The version heads that it was read from, and the sum of their versions.
     pub heads: Vec<String>,
     pub heads_sum: i64,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use uuid::Uuid;
 
 use super::{
@@ -20,7 +20,7 @@ use base::{
 };
 use db::tenancy::TenantTx;
 use edge::{caller::Caller, http::resource::Ref};
-use world::{scenes, significance::scores::ReportActions};
+use world::{paused::ALL_PAUSED, scenes, significance::scores::ReportActions};
 
 impl Scene {
     /// What the names in a request stand for, from memory or else from the database.
@@ -49,17 +49,17 @@ impl Scene {
         let (campaign, campaign_slug) = by(Some(&request.campaign));
         let (player, player_slug) = by(Some(&request.player));
         let (scene, scene_slug) = by(request.scene.as_deref());
-        let row = sqlx::query(
+        let row = sqlx::query(AssertSqlSafe(format!(
             "SELECT c.id AS campaign, c.settings -> 'planner_commands' AS allowed, c.settings -> 'report_actions' AS report_actions, \
                c.settings -> 'models' AS models, p.id AS player, p.slug, p.name, s.id AS scene, s.channel, \
-               character_fallen(p.hp, p.max_hp, p.death_saves, p.conditions) IS NOT NULL AS is_fallen, \
+               character_fallen(p.hp, p.max_hp, p.death_saves, p.conditions) IS NOT NULL AS is_fallen, {ALL_PAUSED} AS is_paused, \
                (SELECT coalesce(sum(h.version), 0)::bigint FROM version_head h WHERE h.tenant_id = $1 AND h.campaign_id = c.id \
                   AND h.key IN ('campaign:' || c.id, 'player:' || p.id, 'scene:' || s.id)) AS versions \
              FROM campaign c \
              LEFT JOIN character p ON p.tenant_id = $1 AND p.campaign_id = c.id AND (p.id = $4 OR p.slug = $5) \
              LEFT JOIN scene s ON s.tenant_id = $1 AND s.campaign_id = c.id AND (s.id = $6 OR s.slug = $7 OR s.channel = $8) \
              WHERE c.tenant_id = $1 AND (c.id = $2 OR c.slug = $3)",
-        )
+        )))
         .bind(tx.tenant())
         .bind(campaign)
         .bind(campaign_slug)
@@ -110,6 +110,7 @@ impl Scene {
             models,
             report_actions: ReportActions::of(reports.as_ref()),
             is_fallen: row.read("is_fallen")?,
+            is_paused: row.read("is_paused")?,
             heads,
             heads_sum: row.read("versions")?,
             bytes: u32::try_from(2000 + 2 * bytes).unwrap_or(u32::MAX),

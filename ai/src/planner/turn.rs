@@ -36,7 +36,10 @@ use edge::{
         tasks::{Task, slug_in},
     },
 };
-use world::messages::{prompt_text, service::NewMessage};
+use world::{
+    messages::{prompt_text, service::NewMessage},
+    paused,
+};
 
 /// A turn in progress. `ask` gets its plan, `dispatch` runs its command.
 pub(super) struct PlanTurn<'a> {
@@ -65,6 +68,9 @@ impl Turn for PlanTurn<'_> {
     async fn work(&mut self) -> Result<Made<ActView>> {
         self.counted.keep();
         metrics::PLANNER_REQUESTS.inc();
+        if self.scene.is_paused && paused::holds_for(self.talk.caller) {
+            return Err(paused::refusal("The game"));
+        }
         self.plan_and_do().await
     }
 
@@ -100,12 +106,16 @@ impl PlanTurn<'_> {
         self.models.choose(task, &[slug_in(self.scene.models.as_ref(), task)])
     }
 
-    /// The outcome if the model timed out, cannot be reached or cannot read so much.
+    /// The outcome if the model timed out, is paused, cannot be reached or cannot read so much.
     fn without_plan(&self, code: Code) -> Option<ActView> {
         let (outcome, message) = match code {
             Code::LlmTimeout => (Outcome::Timeout, "That took too long, and nothing was done. Try again."),
             Code::LlmUnavailable => {
                 (Outcome::Unavailable, "The planner cannot be reached, and nothing was done. Try again soon.")
+            }
+            Code::Paused => {
+                let message = "Nothing was done, because a game master has paused the AI. Try again when it goes on.";
+                (Outcome::Unavailable, message)
             }
             Code::PromptTooLarge => {
                 let message = "Nothing was done, because the words and the rules do not fit into the model's context. Say it in fewer words.";

@@ -479,9 +479,10 @@ BEGIN
             SELECT r.tenant_id, r.campaign_id FROM reaction r
             WHERE r.state = 'queued' AND (r.tenant_id, r.campaign_id) > (w.tenant_id, w.campaign_id) ORDER BY 1, 2 LIMIT 1) n),
     due AS (
-        SELECT q.* FROM waiting w CROSS JOIN LATERAL (
+        SELECT q.* FROM waiting w JOIN campaign c ON c.tenant_id = w.tenant_id AND c.id = w.campaign_id CROSS JOIN LATERAL (
             SELECT r.tenant_id, r.campaign_id, r.id, r.due_at FROM reaction r
             WHERE r.tenant_id = w.tenant_id AND r.campaign_id = w.campaign_id AND r.state = 'queued' AND r.due_at <= now()
+              AND NOT ai_paused(r.tenant_id, c.settings, r.entity_id)
             ORDER BY r.due_at, r.id LIMIT per_campaign) q
         UNION ALL
         SELECT r.tenant_id, r.campaign_id, r.id, r.due_at FROM reaction r WHERE r.state = 'running' AND r.lease_until < now()),
@@ -529,7 +530,17 @@ $$;
 
 -- Seconds until there is something to do: a reaction or a score is due, or a lease ends. Null if nothing waits.
 CREATE FUNCTION reactions_wait() RETURNS float8 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
-    SELECT greatest(extract(epoch FROM least((SELECT min(due_at) FROM reaction WHERE state = 'queued'),
+    -- What is paused is not due, so the first of each campaign is looked for.
+    WITH RECURSIVE waiting AS (
+        (SELECT r.tenant_id, r.campaign_id FROM reaction r WHERE r.state = 'queued' ORDER BY 1, 2 LIMIT 1)
+        UNION ALL
+        SELECT n.tenant_id, n.campaign_id FROM waiting w CROSS JOIN LATERAL (
+            SELECT r.tenant_id, r.campaign_id FROM reaction r
+            WHERE r.state = 'queued' AND (r.tenant_id, r.campaign_id) > (w.tenant_id, w.campaign_id) ORDER BY 1, 2 LIMIT 1) n)
+    SELECT greatest(extract(epoch FROM least((
+            SELECT min(q.due_at) FROM waiting w JOIN campaign c ON c.tenant_id = w.tenant_id AND c.id = w.campaign_id CROSS JOIN LATERAL (
+                SELECT r.due_at FROM reaction r WHERE r.tenant_id = w.tenant_id AND r.campaign_id = w.campaign_id AND r.state = 'queued'
+                  AND NOT ai_paused(r.tenant_id, c.settings, r.entity_id) ORDER BY r.due_at, r.id LIMIT 1) q),
         (SELECT min(lease_until) FROM reaction WHERE state = 'running'), (SELECT min(due_at) FROM significance WHERE due_at IS NOT NULL)) - now()), 0)::float8
 $$;
 
@@ -680,3 +691,12 @@ CREATE TRIGGER c_scores AFTER DELETE ON owner FOR EACH ROW
     EXECUTE FUNCTION forget_scores();
 CREATE TRIGGER c_turn AFTER DELETE ON reaction FOR EACH ROW WHEN ((old.state = ANY (ARRAY['queued', 'running'])))
     EXECUTE FUNCTION forget_reaction();
+
+-- When a pause ends, what waited is due.
+CREATE FUNCTION wake_reactions() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('tavernkeep_reactions', '');
+    RETURN NULL;
+END $$;
+CREATE TRIGGER c_paused AFTER UPDATE OF settings ON campaign FOR EACH ROW
+    WHEN (old.settings -> 'ai_paused' IS DISTINCT FROM new.settings -> 'ai_paused') EXECUTE FUNCTION wake_reactions();

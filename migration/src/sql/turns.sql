@@ -150,7 +150,8 @@ BEGIN
         new := new || jsonb_build_object('campaign_id', campaign, 'seen_seq', told_seq, 'seen_event', told_event, 'told_as', role_told);
     END IF;
     IF NOT EXISTS (SELECT FROM campaign c WHERE c.tenant_id = its_tenant AND c.id = campaign
-                   AND c.slug = coalesce(new ->> 'campaign_slug', c.slug)) THEN
+                   AND c.slug = coalesce(new ->> 'campaign_slug', c.slug)
+                   AND NOT (new ? 'session' AND coalesce(c.settings @? '$.ai_paused.all ? (@ == true)', false))) THEN
         RETURN;
     END IF;
     IF NOT turn_claim(its_tenant, new) THEN

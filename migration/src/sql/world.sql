@@ -377,3 +377,10 @@ CREATE TRIGGER c_heads AFTER INSERT OR DELETE OR UPDATE ON owner FOR EACH ROW
     'mood', 'id', 'resources');
 CREATE TRIGGER d_slug AFTER INSERT OR DELETE OR UPDATE OF slug ON owner FOR EACH ROW
     EXECUTE FUNCTION keep_actor_slug();
+
+-- Whether the AI of an NPC or owner is paused: the campaign's setting `ai_paused` names it by id or slug, or everybody.
+CREATE FUNCTION ai_paused(its_tenant uuid, settings jsonb, entity uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN NOT settings ? 'ai_paused' THEN false ELSE coalesce(settings @? '$.ai_paused.all ? (@ == true)', false)
+        OR EXISTS (SELECT FROM actor_slug a WHERE a.tenant_id = its_tenant AND a.actor_id = entity
+            AND settings #> '{ai_paused,entities}' ?| ARRAY[a.slug, entity::text]) END
+$$;

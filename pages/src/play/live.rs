@@ -28,9 +28,9 @@ use ai::{
 use base::error::{Error, Result};
 use db::{feeds::Feed, tenancy::TenantTx};
 use edge::{caller::keys, http::sse};
-use world::table::Changes;
+use world::{messages::service::Which, table::Changes};
 
-/// Follows the table: `message`, `sheet`, `vitals`, `fights`, `people`, `here`, and `over` when the visit has ended.
+/// Follows the table: `message`, `sheet`, `vitals`, `fights`, `paused`, `people`, `here`, and `over` when the visit has ended.
 pub async fn follow(
     app: web::Data<Ai>,
     visitor: Seating,
@@ -68,6 +68,7 @@ async fn followed(
         link_over,
         people: String::new(),
         here: String::new(),
+        paused: String::new(),
         replies_wait: true,
     };
     let mut response = live::follow(app, player, after)?;
@@ -88,6 +89,8 @@ struct Player {
     /// The people whom the player may write to, as last sent: the recipients and the panel.
     people: String,
     here: String,
+    /// Whether the AI is paused, as last sent.
+    paused: String,
     /// Whether replies may wait for the player.
     replies_wait: bool,
 }
@@ -111,11 +114,15 @@ impl Onlooker for Player {
 
     async fn pieces(&mut self, seat: &Seat, changes: &Changes) -> Result<Vec<(&'static str, String)>> {
         self.replies_wait |= !changes.of("reply", Some("insert")).next().is_none();
-        let changed = ChangedMessages::of(changes);
-        let said = seat.messages(changed.to_read()).await?;
-        let attempts = seat.attempts(&said).await?;
+        let mut changed = ChangedMessages::of(changes);
+        let mut said = seat.messages(changed.to_read()).await?;
+        // What this player's rolls answer no longer asks for them.
+        let answered: Vec<Uuid> = said.iter().filter_map(|message| Some(message.answers?.0)).collect();
+        said.extend(seat.messages(Which::These(&answered)).await?);
+        changed.also(answered);
+        let done = seat.done(&said).await?;
         let table = format!("/play/{}", self.link);
-        let mut pieces = changed.pieces(&said, |message| attempts.foot(&table, message))?;
+        let mut pieces = changed.pieces(&said, |message| done.foot(&table, message))?;
         if changes.of("character", None).any(|change| change.row == seat.player) || changes.any(&["encounter"]) {
             let (sheet, vitals) = sheet_and_vitals(seat, &seat.character().await?, &self.link).await?;
             pieces.extend([("sheet", sheet), ("vitals", vitals)]);
@@ -123,11 +130,13 @@ impl Onlooker for Player {
         if changes.any(&["encounter"]) {
             pieces.push(("fights", seat.fights(&self.link).await?.render().map_err(Error::internal)?));
         }
-        if changes.any(&["character", "npc", "encounter"]) {
+        if changes.any(&["campaign", "character", "npc", "encounter"]) {
             let around = around(&self.app, seat, &self.link, None).await?;
-            for (name, now, sent) in
-                [("people", around.people, &mut self.people), ("here", around.here, &mut self.here)]
-            {
+            for (name, now, sent) in [
+                ("paused", around.paused, &mut self.paused),
+                ("people", around.people, &mut self.people),
+                ("here", around.here, &mut self.here),
+            ] {
                 if now != *sent {
                     pieces.push((name, now.clone()));
                     *sent = now;

@@ -6,7 +6,7 @@ use ai::state::Ai;
 use base::error::{Error, Result};
 use db::tenancy::{self, TenantTx};
 use edge::http::forms::from_our_page;
-use entity::{CampaignId, character, message::Author};
+use entity::{CampaignId, MessageId, character, message::Author};
 use rules::{
     dice::{Dice, Meaning},
     resolve::{
@@ -16,13 +16,15 @@ use rules::{
     sheet::Creature,
 };
 use serde::Deserialize;
-use uuid::Uuid;
 use world::{
     dice::{
         service::{self as streams, Wish},
         sheet as variables,
     },
-    messages::service::{self as messages, NewMessage, RollFacts},
+    messages::{
+        asked::{Asked, answering, asking},
+        service::{self as messages, NewMessage, RollFacts},
+    },
 };
 
 use super::{
@@ -86,9 +88,11 @@ async fn tell(tx: &TenantTx, campaign: CampaignId, who: &character::Model, facts
 pub struct OfSheet {
     /// `ability`, `skill`, `save`, `attack` or `damage`, and after a space the name of the ability, the skill or the attack.
     of: String,
+    /// The message that asks for it. It says what is rolled, and how.
+    asked: Option<MessageId>,
 }
 
-/// Rolls something of the player's sheet, without a difficulty: the game master knows it.
+/// Rolls something of the player's sheet. The game master knows the difficulty, unless it was told by whoever asked for the roll.
 pub async fn check(
     app: web::Data<Ai>,
     visitor: Seating,
@@ -98,11 +102,12 @@ pub async fn check(
 ) -> HttpResponse {
     seated_at(visitor, &request, async |visitor| {
         from_our_page(&request)?;
-        let OfSheet { of } = filled(form)?;
+        let OfSheet { of, asked } = filled(form)?;
         let (kind, name) = of.split_once(' ').unwrap_or((&of, ""));
         match kind {
+            _ if asked.is_some() => checked(&app, &visitor, &path, (kind, name), asked).await?,
             "attack" | "damage" => attacked(&app, &visitor, &path, kind == "damage", name).await?,
-            _ => checked(&app, &visitor, &path, kind, name).await?,
+            _ => checked(&app, &visitor, &path, (kind, name), None).await?,
         }
         Ok(empty_or_redirect(&request, &path))
     })
@@ -127,53 +132,82 @@ async fn attacked(app: &Ai, visitor: &Visitor, link: &str, damages: bool, name: 
 }
 
 /// Rolls a check or a save with all that the rules know of the character: conditions, effects, training.
-async fn checked(app: &Ai, visitor: &Visitor, link: &str, kind: &str, name: &str) -> Result<()> {
+async fn checked(
+    app: &Ai,
+    visitor: &Visitor,
+    link: &str,
+    (kind, name): (&str, &str),
+    message: Option<MessageId>,
+) -> Result<()> {
     let seat = Seat::take(app, visitor, link).await?;
     let who = seat.actor().await?;
     let (creature, _) = seat.creature(&who).await?;
     let (caller, campaign) = seat.leave();
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         app.limits.check_rows(tx, &caller, "message").await?;
-        let resolved = |dice: &mut dyn Dice| Ok(resolve(&creature, kind, name, dice)?);
-        let (outcome, _) = streams::roll(tx, campaign, &Wish::default(), resolved).await?;
-        if let Some(automatic) = outcome.automatic.filter(|_| outcome.die_result == 0) {
-            let does = if automatic == Automatic::Success { "succeeds" } else { "fails" };
-            let content = format!("{}: it {does} without a roll.", outcome.check_type);
-            let message =
-                NewMessage { player_id: Some(who.id.0), ..NewMessage::chat(Author::Player, &who.name, content) };
-            messages::insert(tx, campaign, std::slice::from_ref(&message)).await?;
-            return messages::report_table(tx, campaign, std::iter::once(&message)).await;
-        }
-        if outcome.die_result == 0 {
-            return Err(Error::invalid("/of", "invalid_value", format!("Nothing is rolled: {}.", outcome.notes)));
-        }
-        let facts = RollFacts {
-            formula: format!("1d20{}", outcome.total_modifier),
-            total: outcome.total.into(),
-            flavor: outcome.check_type,
-            dice: serde_json::to_value(&outcome.dice).map_err(Error::internal)?,
-            outcome: None,
+        let asking = match message {
+            Some(message) => Some(asking(tx, CampaignId(campaign), message, who.id).await?),
+            None => None,
         };
-        tell(tx, CampaignId(campaign), &who, facts).await
+        let asked = asking.as_ref().map(|asking| &asking.asked);
+        let (kind, name) = asked.map_or((kind, name), Asked::parts);
+        let resolved = |dice: &mut dyn Dice| Ok(resolve(&creature, (kind, name), asked, dice)?);
+        let (outcome, _) = streams::roll(tx, campaign, &Wish::default(), resolved).await?;
+        let own = NewMessage {
+            player_id: Some(who.id.0),
+            // What not everybody was asked for is for the game master.
+            whisper_to: asking.iter().filter(|asking| asking.is_whisper).map(|_| "gm".to_owned()).collect(),
+            ..NewMessage::chat(Author::Player, &who.name, String::new())
+        };
+        let told = match outcome.automatic.filter(|_| outcome.die_result == 0) {
+            Some(automatic) => {
+                let does = if automatic == Automatic::Success { "succeeds" } else { "fails" };
+                NewMessage { content: format!("{}: it {does} without a roll.", outcome.check_type), ..own }
+            }
+            None if outcome.die_result == 0 => {
+                return Err(Error::invalid("/of", "invalid_value", format!("Nothing is rolled: {}.", outcome.notes)));
+            }
+            None => dice::told(facts(outcome, asked)?, own),
+        };
+        let told = match message {
+            Some(message) => answering(told, message),
+            None => told,
+        };
+        messages::insert(tx, campaign, std::slice::from_ref(&told)).await?;
+        messages::report_table(tx, campaign, std::iter::once(&told)).await
     })
     .await
 }
 
+/// The roll of a check or save. What came of it is told if the difficulty was.
+fn facts(outcome: Outcome, asked: Option<&Asked>) -> Result<RollFacts> {
+    Ok(RollFacts {
+        formula: format!("1d20{}", outcome.total_modifier),
+        total: outcome.total.into(),
+        outcome: asked.and_then(|asked| asked.outcome(outcome.total, outcome.success)),
+        flavor: outcome.check_type,
+        dice: serde_json::to_value(&outcome.dice).map_err(Error::internal)?,
+    })
+}
+
 fn resolve(
     creature: &Creature,
-    kind: &str,
-    name: &str,
+    (kind, name): (&str, &str),
+    asked: Option<&Asked>,
     dice: &mut dyn Dice,
 ) -> std::result::Result<Outcome, RuleError> {
-    // The rules ask for a difficulty. Nobody is told what they make of this one.
-    let (dc, name, plain) = (10, name.to_owned(), Circumstances::default());
+    // The rules ask for a difficulty. Nobody is told what they make of one that was not told.
+    let dc = asked.and_then(|asked| asked.dc).unwrap_or(10);
+    let how =
+        Circumstances { advantage: asked.map(|asked| asked.advantage).unwrap_or_default(), ..Circumstances::default() };
+    let name = name.to_owned();
     match kind {
-        "skill" => resolve_skill_check(creature, &SkillCheckArgs { skill: name, dc, ability: None }, &plain, dice),
+        "skill" => resolve_skill_check(creature, &SkillCheckArgs { skill: name, dc, ability: None }, &how, dice),
         "save" => {
             let args = SavingThrowArgs { ability: name, dc, ..SavingThrowArgs::default() };
-            resolve_saving_throw(creature, &args, &plain, dice)
+            resolve_saving_throw(creature, &args, &how, dice)
         }
-        "ability" => resolve_ability_check(creature, &AbilityCheckArgs { ability: name, dc }, &plain, dice),
+        "ability" => resolve_ability_check(creature, &AbilityCheckArgs { ability: name, dc }, &how, dice),
         _ => Err(RuleError::Argument {
             argument: "of",
             message: "the sheet rolls abilities, skills, saves, attacks and damage".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use entity::{character, session::Role};
+use entity::{CampaignId, CharacterId, MessageId, character, session::Role};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -31,7 +31,11 @@ use world::{
     campaigns::Campaigns,
     encounters::stand::Stand,
     fallen, journal,
-    messages::service::{VisibleMessage, Which, visible_messages},
+    messages::{
+        asked::answered,
+        service::{VisibleMessage, Which, visible_messages},
+    },
+    paused,
     playing::Reader,
     rules::sheet,
     table::{self, Person},
@@ -135,6 +139,7 @@ struct Page<'a> {
     sheet: String,
     fights: String,
     name: String,
+    paused: String,
     people: String,
     here: String,
     plans: bool,
@@ -175,8 +180,16 @@ pub struct Here<'a> {
     players: &'a [Person],
 }
 
-/// Whom the player can write to, as the two pieces of the page that show it.
+/// Whether the AI of the whole campaign is paused.
+#[derive(Template)]
+#[template(path = "play/paused.html")]
+struct Paused {
+    is_paused: bool,
+}
+
+/// Whom the player can write to and who answers, as the pieces of the page that show it.
 pub struct Around {
+    pub paused: String,
     pub people: String,
     pub here: String,
     plans: bool,
@@ -188,40 +201,51 @@ struct Door<'a> {
     link: &'a str,
 }
 
-/// The attempts at answers to the player, by the turn that is chosen.
+/// What the player has done with messages.
 #[derive(Default)]
-pub struct AllAttempts(HashMap<Uuid, Attempts>);
+pub struct Done {
+    /// The attempts at answers to the player, by the turn that is chosen.
+    attempts: HashMap<Uuid, Attempts>,
+    /// The messages that asked for a roll and have it.
+    rolled: Vec<MessageId>,
+}
 
-impl AllAttempts {
-    /// Those at the answer that a message holds.
+impl Done {
+    /// The attempts at the answer that a message holds.
     fn of(&self, message: &VisibleMessage) -> Option<&Attempts> {
-        self.0.get(&message.turn_id?).filter(|_| message.author == "ai")
+        self.attempts.get(&message.turn_id?).filter(|_| message.author == "ai")
     }
 
     /// What the player can do with a message at the table.
     #[must_use]
-    pub fn foot<'a>(&'a self, table: &'a str, message: &VisibleMessage) -> Foot<'a> {
-        self.of(message).map_or(Foot::Nothing, |attempts| Foot::Retry { table, attempts })
+    pub fn foot<'a>(&'a self, table: &'a str, message: &'a VisibleMessage) -> Foot<'a> {
+        match (self.of(message), &message.asks) {
+            (Some(attempts), _) => Foot::Retry { table, attempts },
+            (None, Some(asked)) if !self.rolled.contains(&MessageId(message.id)) => Foot::Ask { table, asked },
+            _ => Foot::Nothing,
+        }
     }
 }
 
 impl Seat {
-    /// The attempts at the newest answer to this player among these messages, because only the last answer can be tried again. One
-    /// statement, or none without answers.
+    /// What the player has done with these messages: the attempts at the newest answer, because only the last answer can be tried again, and
+    /// the rolls that were asked for. At most two statements, none without such messages.
     ///
     /// # Errors
     /// Database errors.
-    pub async fn attempts(&self, messages: &[VisibleMessage]) -> Result<AllAttempts> {
+    pub async fn done(&self, messages: &[VisibleMessage]) -> Result<Done> {
+        let asking: Vec<Uuid> = messages.iter().filter(|m| m.asks.is_some()).map(|m| m.id).collect();
+        let rolled = answered(&self.tx, CharacterId(self.player), &asking).await?;
         let turns: Vec<Uuid> = messages.iter().filter(|m| m.author == "ai").filter_map(|m| m.turn_id).collect();
+        let mut all = Done { rolled, ..Done::default() };
         if turns.is_empty() {
-            return Ok(AllAttempts::default());
+            return Ok(all);
         }
-        let mut all = AllAttempts::default();
         for (turn, attempts) in alternatives_of(&self.tx, self.player, &turns).await? {
             let at = attempts.iter().position(|id| *id == turn).unwrap_or(0);
             let near = |at: Option<usize>| at.and_then(|at| attempts.get(at)).copied();
             let (before, after) = (near(at.checked_sub(1)), near(Some(at + 1)));
-            all.0.insert(turn, Attempts { before, after, number: at + 1, count: attempts.len().max(1) });
+            all.attempts.insert(turn, Attempts { before, after, number: at + 1, count: attempts.len().max(1) });
         }
         Ok(all)
     }
@@ -310,22 +334,23 @@ async fn sat_down(
     let (seq, _) = journal::head(&seat.tx, seat.campaign).await?;
     let who = seat.character().await?;
     let newest = seat.messages(Which::Newest(MESSAGES_SHOWN)).await?;
-    let attempts = seat.attempts(&newest).await?;
+    let done = seat.done(&newest).await?;
     let table = format!("/play/{link}");
     let campaign = resource::find::<Campaigns>(&seat.tx, &seat.caller, None, &Ref::Id(seat.campaign)).await?;
     let (sheet, vitals) = sheet_and_vitals(&seat, &who, link).await?;
-    let Around { people, here, plans } = around(app, &seat, link, wished.to.as_deref()).await?;
+    let Around { paused, people, here, plans } = around(app, &seat, link, wished.to.as_deref()).await?;
     let shown = Page {
         link,
         player: seat.player,
         model: model::of(app, &seat.caller.tenant, Some(&campaign)).await,
         campaign: campaign.name,
         seq,
-        messages: message::all(&newest, |message| attempts.foot(&table, message))?,
+        messages: message::all(&newest, |message| done.foot(&table, message))?,
         vitals,
         sheet,
         fights: seat.fights(link).await?.render().map_err(Error::internal)?,
         name: who.name,
+        paused,
         people,
         here,
         plans,
@@ -339,7 +364,7 @@ async fn sat_down(
     Ok(response)
 }
 
-/// Whom the player can write to. `chosen` is the slug of the one to begin with. At most four statements.
+/// Whom the player can write to. `chosen` is the slug of the one to begin with. At most five statements.
 ///
 /// # Errors
 /// `not_found` if the character is gone.
@@ -351,7 +376,9 @@ pub async fn around(app: &Ai, seat: &Seat, link: &str, chosen: Option<&str>) -> 
     let chosen = chosen.filter(|slug| company.npcs.iter().any(|person| person.slug == *slug));
     let people = People { people: &company.npcs, plans, fights: company.fights, chosen };
     let here = Here { link, people: &company.npcs, players: &players };
+    let is_paused = paused::is_all(&seat.tx, CampaignId(seat.campaign)).await?;
     Ok(Around {
+        paused: Paused { is_paused }.render().map_err(Error::internal)?,
         people: people.render().map_err(Error::internal)?,
         here: here.render().map_err(Error::internal)?,
         plans,

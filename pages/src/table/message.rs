@@ -6,7 +6,10 @@ use uuid::Uuid;
 use crate::emblem::Emblem;
 use base::error::{Error, Result};
 use world::{
-    messages::service::{VisibleMessage, Which},
+    messages::{
+        asked::Asked,
+        service::{VisibleMessage, Which},
+    },
     table::Changes,
 };
 
@@ -27,6 +30,11 @@ pub(crate) enum Foot<'a> {
     Retry {
         table: &'a str,
         attempts: &'a Attempts,
+    },
+    /// Answer it with a roll, at the player's table with this path.
+    Ask {
+        table: &'a str,
+        asked: &'a Asked,
     },
     /// Correct it or strike it, at the game master's table with this path.
     Mend {
@@ -78,6 +86,11 @@ impl ChangedMessages {
         let of = |op| changes.of("message", Some(op)).map(|change| change.row).collect::<Vec<_>>();
         let (new, reworded) = (of("insert"), of("update"));
         Self { to_read: [new.as_slice(), &reworded].concat(), new, reworded, gone: of("delete") }
+    }
+
+    /// Shows other messages again.
+    pub(crate) fn also(&mut self, again: impl IntoIterator<Item = Uuid>) {
+        self.reworded.extend(again);
     }
 
     /// Those to read.

@@ -14,6 +14,7 @@ use crate::{
     campaigns::{prompt_section::Section, prompt_template::PromptTemplates},
     memory::subject::ABOUT_OTHERS,
     owners::influence::TOOL_PRICES,
+    paused::{AI_PAUSED, AiPaused},
     significance::scores::{self, DEAD_SPEAK, ReportActions},
     tools,
 };
@@ -24,7 +25,7 @@ use base::{
 use edge::http::{read, validate};
 use edge::tenants::{commands, tasks::TaskModels};
 
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "models",
     PROMPT_TEMPLATES,
     CLEAN_ANSWERS,
@@ -33,6 +34,7 @@ const NAMES: [&str; 16] = [
     ABOUT_OTHERS,
     "gm_encounters",
     DEAD_SPEAK,
+    AI_PAUSED,
     "significance_scores",
     "reaction_cooldown_seconds",
     "reactions_per_day_max",
@@ -48,6 +50,7 @@ const CLEAN_ANSWERS: &str = "clean_answers";
 const PROMPT_TEMPLATES: &str = "prompt_templates";
 const BUDGET_MAX: u32 = 200_000;
 const PRICE_MAX: f64 = 1000.0;
+const PAUSED_MAX: usize = 500;
 
 /// A campaign's settings. A setting that is absent or null has its default.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -70,6 +73,8 @@ pub struct CampaignSettings {
     /// Whether the dead talk and act as the living do. The prompt says that they are dead.
     #[schema(default = false)]
     pub dead_speak: Option<bool>,
+    /// Whose AI does not answer players for now. Reactions and prayers wait.
+    pub ai_paused: Option<AiPaused>,
     /// The score of each type of action, 0 to 1000, by the name of the type. By default `look` 0, `move` 1, `say` 2, `use_item` 3, `give` 4,
     /// `talk` 5, `use_skill` 5, `steal` 7, `cast_spell` 7, `pray` 8 and `attack` 10. Other names define further types.
     pub significance_scores: Option<BTreeMap<String, Option<f64>>>,
@@ -132,7 +137,7 @@ pub fn check(settings: &Value) -> Result<()> {
     // A null removes a setting, even one that only an earlier server knew.
     if let Value::Object(members) = &mut sent {
         members.retain(|_, value| !value.is_null());
-        for name in [CLEAN_ANSWERS, REPORT_ACTIONS] {
+        for name in [CLEAN_ANSWERS, REPORT_ACTIONS, AI_PAUSED] {
             if let Some(Value::Object(rules)) = members.get_mut(name) {
                 rules.retain(|_, value| !value.is_null());
             }
@@ -144,6 +149,10 @@ pub fn check(settings: &Value) -> Result<()> {
         known.map_err(|e| Error::invalid("/settings/planner_commands", "invalid_value", e.to_string()))?;
     }
     check_significance(&read)?;
+    if read.ai_paused.is_some_and(|paused| paused.entities.len() > PAUSED_MAX) {
+        let rule = format!("must have at most {PAUSED_MAX} items");
+        return Err(Error::invalid("/settings/ai_paused/entities", "invalid_value", rule));
+    }
     for (name, tokens) in read.prompt_budgets.iter().flatten() {
         let pointer = format!("/settings/prompt_budgets/{}", json::escape(name));
         match Section::named(name) {

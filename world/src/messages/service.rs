@@ -1,6 +1,8 @@
 //! Reads and writes messages for other parts of the server: several at once, and only those that a reader may see.
 
+use super::asked::{Asked, answered_by};
 use entity::{
+    MessageId,
     message::{Author, Type},
     session::Role,
     shapes::{Extensions, Speaker},
@@ -284,6 +286,10 @@ pub struct VisibleMessage {
     pub is_blind: bool,
     pub turn_id: Option<Uuid>,
     pub rolls: Vec<VisibleRoll>,
+    /// The roll that it asks players for.
+    pub asks: Option<Asked>,
+    /// The message that asked for this roll.
+    pub answers: Option<MessageId>,
 }
 
 impl VisibleMessage {
@@ -388,10 +394,23 @@ pub async fn visible_messages(
         let (id, speaker, content, flavor, roll, author, turn_id, is_whisper, heard_by, is_blind) =
             row.read_all::<SeenRow>()?;
         let Json(Speaker { name, alias }) = speaker;
+        let (asks, answers) = (roll.as_ref().and_then(Asked::of_roll), roll.as_ref().and_then(answered_by));
         let facts = roll.as_ref().map(|roll: &Value| rolls(roll, flavor.as_deref())).unwrap_or_default();
         let rolls = facts.into_iter().map(VisibleRoll::of).collect();
         let speaker = alias.unwrap_or(name);
-        Ok(VisibleMessage { id, speaker, content, author, is_whisper, heard_by, is_blind, turn_id, rolls })
+        Ok(VisibleMessage {
+            id,
+            speaker,
+            content,
+            author,
+            is_whisper,
+            heard_by,
+            is_blind,
+            turn_id,
+            rolls,
+            asks,
+            answers,
+        })
     };
     Ok(stored::each(rows.iter().rev(), seen))
 }

@@ -37,6 +37,7 @@ use world::{
     fallen::{Fallen, NEITHER},
     npcs,
     owners::{Influence, influence},
+    paused::{self, AiPaused},
 };
 
 /// A turn that is about to take its place.
@@ -88,6 +89,7 @@ impl<'a> Opener<'a> {
         // What is cached may be outdated. If the two seem to be apart, or one of them to be dead, read them again.
         let stamps = Stamps { heads: turn.base.head_keys(), sum: turn.base.head_versions().iter().sum() };
         let opens = is_here(caller, &turn.base).is_ok()
+            && may_be_asked(caller, self.job, &turn.base).is_ok()
             && may_talk(self.job, &turn.base).is_ok()
             && store::open_cached(&app.pool, &turn.talk.actor(), &turn.row(), stamps).await?;
         if !opens {
@@ -122,6 +124,7 @@ impl<'a> Opener<'a> {
             Opened::Replay(stored) => return Ok(Opening::Replay(stored)),
             Opened::Runs(id) => turn.talk.id = id,
         }
+        may_be_asked(caller, self.job, &turn.base)?;
         may_talk(self.job, &turn.base)?;
         tx.commit().await?;
         Ok(match start.place {
@@ -186,6 +189,19 @@ fn is_here(caller: &Caller, base: &BasePrompt) -> Result<()> {
         entity.name, player.name
     );
     Err(Error::new(Code::Forbidden, message))
+}
+
+/// Checks that the AI of an NPC or owner is not paused. What a game master asks for goes on, and so does what an entity has begun by itself.
+///
+/// # Errors
+/// `paused`.
+fn may_be_asked(caller: &Caller, job: &Job, base: &BasePrompt) -> Result<()> {
+    if !paused::holds_for(caller) || job.reaction.is_some() {
+        return Ok(());
+    }
+    let entity = &base.cast.entity;
+    let paused = AiPaused::of(&base.cast.settings);
+    if paused.all || paused.names(&entity.id, &entity.slug) { Err(paused::refusal(&entity.name)) } else { Ok(()) }
 }
 
 /// Checks that the dead and the unconscious stay silent, unless the campaign lets the dead speak. A game master cannot talk to them either.

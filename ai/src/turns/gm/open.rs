@@ -21,8 +21,9 @@ use edge::{
     http::resource::{Ref, campaign_id},
     tenants::tasks::{Task, slug_in},
 };
+use entity::CampaignId;
 use world::{
-    playing,
+    paused, playing,
     sessions::facts::{Facts, facts},
 };
 
@@ -63,7 +64,7 @@ impl<'a> Open for Opener<'a> {
 }
 
 impl<'a> Opener<'a> {
-    /// Opens the turn in a transaction of several statements: its key was used before, something is missing, or it waits.
+    /// Opens the turn in a transaction of several statements: its key was used before, something is missing, the AI is paused, or it waits.
     async fn open_in_steps(
         &self,
         start: Start,
@@ -74,11 +75,14 @@ impl<'a> Opener<'a> {
         let job = self.job;
         let tx = store::opening(&app.pool, &talk.actor(), asker.live.as_deref(), start.place).await?;
         let campaign = campaign_id(&tx, caller, &Ref::parse(&job.campaign)).await?;
-        playing::playing(&tx, campaign, job.session).await?;
+        let playing = playing::playing(&tx, campaign, job.session).await?;
         talk.subject = job.subject(campaign);
         match store::open(&tx, &job.row(&talk, start.place)).await? {
             Opened::Replay(stored) => return Ok(Opening::Replay(stored)),
             Opened::Runs(id) => talk.id = id,
+        }
+        if paused::is_all(&tx, CampaignId(campaign)).await? {
+            return Err(paused::refusal(playing.speaker()));
         }
         if start.place == Place::Queue {
             tx.commit().await?;

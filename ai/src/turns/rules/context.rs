@@ -1,6 +1,6 @@
 //! The prompt with which a model says which check an action needs: who acts and who is present. It has names, never stat blocks.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, sync::LazyLock};
 
 use entity::{
     character,
@@ -31,11 +31,19 @@ use world::{
     encounters::stand::{FIGHT_OF_CHARACTER, Stand},
     fallen::Fallen,
     npcs,
+    paused::ALL_PAUSED,
 };
 
 /// The model profiles that the campaign of a character chose.
 const MODELS_OF_CHARACTER: &str = "(SELECT c.settings -> 'models' FROM campaign c \
     WHERE c.tenant_id = \"character\".tenant_id AND c.id = \"character\".campaign_id)";
+/// Whether the AI of a character's campaign is paused.
+static PAUSED_OF_CHARACTER: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "(SELECT {ALL_PAUSED} FROM campaign c \
+            WHERE c.tenant_id = \"character\".tenant_id AND c.id = \"character\".campaign_id)"
+    )
+});
 /// The most NPCs that are shown.
 const SHOWN_MAX: usize = 30;
 /// The most participants of a fight that are shown.
@@ -99,6 +107,8 @@ pub struct Acting {
     pub models: Option<Value>,
     /// Whether the character is dead or unconscious outside of a fight.
     pub is_fallen: bool,
+    /// Whether the AI of the campaign is paused.
+    pub is_paused: bool,
 }
 
 /// A character and their fight.
@@ -106,12 +116,18 @@ struct Fighter {
     actor: character::Model,
     fight: Option<Uuid>,
     models: Option<Value>,
+    is_paused: bool,
 }
 
 impl FromQueryResult for Fighter {
     fn from_query_result(row: &QueryResult, prefix: &str) -> std::result::Result<Self, DbErr> {
         let actor = character::Model::from_query_result(row, prefix)?;
-        Ok(Self { actor, fight: row.try_get(prefix, "fight")?, models: row.try_get(prefix, "models")? })
+        Ok(Self {
+            actor,
+            fight: row.try_get(prefix, "fight")?,
+            models: row.try_get(prefix, "models")?,
+            is_paused: row.try_get(prefix, "is_paused")?,
+        })
     }
 }
 
@@ -120,11 +136,12 @@ impl FromQueryResult for Fighter {
 /// # Errors
 /// `not_found` if the character does not exist.
 pub async fn acting(tx: &TenantTx, campaign: Uuid, player: Uuid, action: &str) -> Result<Acting> {
-    let Fighter { mut actor, fight, models } = character::Entity::find()
+    let Fighter { mut actor, fight, models, is_paused } = character::Entity::find()
         .filter(col("tenant_id").eq(tx.tenant()))
         .filter(col("id").eq(player))
         .expr_as(Expr::cust(FIGHT_OF_CHARACTER), "fight")
         .expr_as(Expr::cust(MODELS_OF_CHARACTER), "models")
+        .expr_as(Expr::cust(PAUSED_OF_CHARACTER.as_str()), "is_paused")
         .into_model::<Fighter>()
         .one(tx)
         .await?
@@ -149,7 +166,7 @@ pub async fn acting(tx: &TenantTx, campaign: Uuid, player: Uuid, action: &str) -
     }
     fence::put(&mut situation, "player_action", &[("player", &actor.slug), ("name", &actor.name)], action);
     let is_fallen = stand.is_none() && Fallen::of_character(&actor).is_some();
-    Ok(Acting { situation, stand, name: std::mem::take(&mut actor.name), models, is_fallen })
+    Ok(Acting { situation, stand, name: std::mem::take(&mut actor.name), models, is_fallen, is_paused })
 }
 
 /// The acting character.

@@ -37,7 +37,7 @@ use edge::{
     models::Choice,
     tenants::tasks::{Task, slug_in},
 };
-use world::{fallen, scenes};
+use world::{fallen, paused, scenes};
 
 /// An action that the rules are about to decide.
 pub(super) struct Opener<'a, V> {
@@ -76,6 +76,9 @@ impl<'a, V: Serialize> Open for Opener<'a, V> {
         match store::open(&tx, &turn.row()).await? {
             Opened::Replay(stored) => return Ok(Opening::Replay(stored)),
             Opened::Runs(id) => turn.talk.id = id,
+        }
+        if turn.acting.is_paused && paused::holds_for(caller) {
+            return Err(paused::refusal("The game"));
         }
         if turn.acting.is_fallen {
             fallen::check_fallen(&tx, player).await?;

@@ -27,6 +27,7 @@ use world::{
     characters::Characters,
     encounters::service::act_for,
     npcs::Npcs,
+    paused::AiPaused,
     rules::cast::Who,
     seat::{self, State},
 };
@@ -48,6 +49,9 @@ struct ChangePage {
     name: String,
     slug: String,
     is_npc: bool,
+    /// Whether the AI of this NPC is paused, and everybody's.
+    is_paused: bool,
+    all_paused: bool,
     state: State,
     place: String,
     places: Vec<String>,
@@ -105,6 +109,7 @@ async fn page(at: &InCampaign, it: Subject, told: Option<String>) -> Result<Chan
     let places = seat::everybody(&tx, at.campaign.id).await?;
     let named = places.into_iter().map(|place| place.location).filter(|place| !place.is_empty());
     let frame = at.frame(&it.name, Tab::Table);
+    let paused = AiPaused::of(&at.campaign.settings);
     Ok(ChangePage {
         token: format!("{}{}", frame.token(), super::form_id()),
         frame,
@@ -112,6 +117,8 @@ async fn page(at: &InCampaign, it: Subject, told: Option<String>) -> Result<Chan
         root: at.url(""),
         who: format!("{}/{}", if it.is_npc() { "npcs" } else { "characters" }, it.slug),
         is_npc: it.is_npc(),
+        is_paused: paused.names(&it.who.id(), &it.slug),
+        all_paused: paused.all,
         state: seat::state(&tx, at.campaign.id, it.who).await?,
         place: it.location.unwrap_or_default(),
         places: named.take(PLACES_MAX).collect(),

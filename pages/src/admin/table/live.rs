@@ -17,7 +17,7 @@ use base::error::{Error, Result};
 use db::{feeds::Feed, tenancy::TenantTx};
 use world::table::Changes;
 
-/// Follows the table: `message`, `fights`, `speakers`, `hearers`, `here`, and `over` when the user can no longer see it.
+/// Follows the table: `message`, `fights`, `paused`, `speakers`, `hearers`, `subjects`, `here`, and `over` when the user can no longer see it.
 pub async fn follow(
     at: std::result::Result<InCampaign, Error>,
     app: web::Data<Ai>,
@@ -29,7 +29,7 @@ pub async fn follow(
         Err(error) if live::is_over(&error) && is_follower(&request) => return Ok(live::over(Master::OVER)),
         at => at?,
     };
-    let master = Master { view: View::of(&at), proof: at.proof()?, sent: [0; 3] };
+    let master = Master { view: View::of(&at), proof: at.proof()?, sent: [0; 5] };
     live::follow(app, master, after)
 }
 
@@ -44,7 +44,7 @@ struct Master {
     view: View,
     proof: Proof,
     /// Digests of the pieces with people, as last sent.
-    sent: [u64; 3],
+    sent: [u64; 5],
 }
 
 impl Onlooker for Master {
@@ -72,11 +72,17 @@ impl Onlooker for Master {
             // The page sends the token of its forms as a header.
             pieces.push(("fights", self.view.fights(tx, fight_fields("")).await?));
         }
-        if changes.any(&["character", "npc", "encounter"]) {
-            let Around { speakers, hearers, here } = Around::read(&self.view, tx, ("", "")).await?;
-            for ((name, now), sent) in
-                [("speakers", speakers), ("hearers", hearers), ("here", here)].into_iter().zip(&mut self.sent)
-            {
+        if changes.any(&["campaign", "character", "npc", "encounter"]) {
+            let Around { paused, speakers, hearers, subjects, here } =
+                Around::read(&self.view, tx, ("", ""), "").await?;
+            let around = [
+                ("paused", paused),
+                ("speakers", speakers),
+                ("hearers", hearers),
+                ("subjects", subjects),
+                ("here", here),
+            ];
+            for ((name, now), sent) in around.into_iter().zip(&mut self.sent) {
                 let mut digest = DefaultHasher::new();
                 now.hash(&mut digest);
                 if std::mem::replace(sent, digest.finish()) != digest.finish() {

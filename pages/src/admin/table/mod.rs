@@ -2,13 +2,15 @@
 //! with the scope `gm`.
 //!
 //! - [`live`] keeps the page up to date, with the pieces of [`View`].
-//! - [`say`]: speaking as the narrator or as an NPC, whispers and dice. [`lines`]: lines that are struck or corrected.
-//! - [`change`]: hit points, conditions and places. [`answer`]: what forms at the table answer.
+//! - [`say`]: speaking as the narrator or as an NPC, whispers and dice. [`ask`]: rolls of players. [`lines`]: lines that are struck or corrected.
+//! - [`change`]: hit points, conditions and places. [`pause`]: whose AI is paused. [`answer`]: what forms at the table answer.
 
 pub(super) mod answer;
+mod ask;
 mod change;
 mod lines;
 mod live;
+mod pause;
 mod say;
 
 use actix_web::HttpResponse;
@@ -16,11 +18,14 @@ use askama::Template;
 use entity::CampaignId;
 use uuid::Uuid;
 
+pub use ask::ask;
 pub use change::{change, form};
 pub use lines::{correct, line, strike};
 pub use live::follow;
+pub use pause::pause;
 pub use say::{roll, say};
 
+use self::pause::Paused;
 use super::{Frame, InCampaign, Tab, query::given};
 use crate::{
     fight::Fight,
@@ -33,6 +38,7 @@ use edge::caller::Caller;
 use world::{
     journal,
     messages::service::{VisibleMessage, Which, visible_messages},
+    paused,
     seat::{self, PlaceSeen, Present},
     table,
 };
@@ -111,23 +117,32 @@ struct People<'a> {
     chosen: &'a str,
 }
 
-/// The pieces of the page that show people.
+/// The pieces of the page that show people, and whether they answer.
 struct Around {
+    paused: String,
     /// As whom one can speak, and to whom.
     speakers: String,
     hearers: String,
+    /// About whom an NPC can remember what it said.
+    subjects: String,
     here: String,
 }
 
 impl Around {
-    /// One statement. The first of `chosen` is the slug of an NPC to speak as, the second that of a character to whisper to.
-    async fn read(view: &View, tx: &TenantTx, chosen: (&str, &str)) -> Result<Self> {
+    /// Two statements. The first of `chosen` is the slug of an NPC to speak as, the second that of a character to whisper to.
+    /// `token` is that of the forms.
+    async fn read(view: &View, tx: &TenantTx, chosen: (&str, &str), token: &str) -> Result<Self> {
         let places = seat::everybody(tx, view.campaign).await?;
+        let all = paused::is_all(tx, view.campaign).await?;
+        let names = places.iter().flat_map(|place| &place.people).filter(|person| person.is_paused && !all);
+        let names = names.map(|person| person.name.as_str()).collect();
         let of = |kind: &'static str| places.iter().flat_map(|place| &place.people).filter(move |p| p.kind == kind);
         let choice = |nobody, kind, chosen| rendered(&People { nobody, people: of(kind).collect(), chosen });
         Ok(Self {
+            paused: rendered(&Paused { table: &view.table, token, all, names })?,
             speakers: choice("Narrator", "npcs", chosen.0)?,
             hearers: choice("everyone at the table", "characters", chosen.1)?,
+            subjects: choice("nobody", "characters", "")?,
             here: rendered(&Here { view, places: &places })?,
         })
     }
@@ -163,7 +178,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         seq,
         messages: message::all(&newest, |message| view.foot(message))?,
         fights: view.fights(&tx, fight_fields(&frame.token())).await?,
-        around: Around::read(&view, &tx, (&wished("as"), &wished("whisper"))).await?,
+        around: Around::read(&view, &tx, (&wished("as"), &wished("whisper")), &frame.token()).await?,
         token: format!("{}{}", frame.token(), form_id()),
         frame,
         view,

@@ -2,7 +2,7 @@
 //! part of an NPC's conversation.
 
 use actix_web::HttpResponse;
-use entity::message::Author;
+use entity::{CharacterId, NpcId, message::Author};
 
 use super::{SAID_CHARS_MAX, answer::done};
 use crate::{
@@ -23,6 +23,11 @@ use edge::{
     },
 };
 use world::{
+    memory::{
+        self,
+        service::{GameTime, NewMemory},
+        subject::Subject,
+    },
     messages::service::{self as messages, NewMessage},
     npcs::Npcs,
     table,
@@ -56,9 +61,49 @@ async fn said(at: &InCampaign) -> Result<()> {
         }
         None => (hearer(at, &tx).await?, text),
     };
+    let subject = subject(at, &tx).await?;
     drop(tx);
-    write(at, async |_| Ok(NewMessage { whisper_to: whisper_to.clone(), content: text.to_owned(), ..voice.clone() }))
-        .await
+    write(at, async |tx| {
+        if let (Some(subject), Some(npc)) = (subject, voice.entity_id) {
+            remembered(at, tx, (NpcId(npc), subject), text).await?;
+        }
+        Ok(NewMessage { whisper_to: whisper_to.clone(), content: text.to_owned(), ..voice.clone() })
+    })
+    .await
+}
+
+/// The character about whom the NPC remembers what it says, if the form names one.
+async fn subject(at: &InCampaign, tx: &TenantTx) -> Result<Option<CharacterId>> {
+    let slug = at.form.text("remember");
+    if slug.is_empty() {
+        return Ok(None);
+    }
+    if at.form.text("as").is_empty() {
+        return Err(Error::invalid(
+            "/remember",
+            "invalid_value",
+            "Choose the NPC who remembers it. The narrator has no memory.",
+        ));
+    }
+    let found = player::find(tx, at.campaign.id.0, slug).await?;
+    found.map(|id| Some(CharacterId(id))).ok_or_else(|| gone("/remember")(Error::not_found("character")))
+}
+
+/// Lets an NPC remember what it says, like a memory that is written in the editor.
+async fn remembered(at: &InCampaign, tx: &TenantTx, (npc, subject): (NpcId, CharacterId), text: &str) -> Result<()> {
+    let new = NewMemory {
+        campaign: at.campaign.id.0,
+        holder_type: "npc",
+        holder: npc.0,
+        player: Subject::chosen(subject.0),
+        text: memory::service::text(text, "/text")?,
+        game_time: GameTime::Now,
+        is_pinned: false,
+        source: "editor",
+        author: at.caller.author(),
+        turn: None,
+    };
+    memory::service::remember(tx, at.caller.tenant.limits.rows_per_kind, &new).await.map(drop)
 }
 
 /// Rolls a formula, for everyone or for game masters alone.
@@ -85,7 +130,7 @@ async fn rolled(at: &InCampaign, voice: NewMessage, formula: &str) -> Result<()>
 }
 
 /// Writes a message. A form that is sent twice, as by a double click on a page without JavaScript, writes it once.
-async fn write(at: &InCampaign, message: impl AsyncFn(&TenantTx) -> Result<NewMessage>) -> Result<()> {
+pub(super) async fn write(at: &InCampaign, message: impl AsyncFn(&TenantTx) -> Result<NewMessage>) -> Result<()> {
     let sent: Vec<_> = at.form.fields().collect();
     let once = once(at, &form_id(at), &sent).filter(|_| !is_htmx(&at.request));
     let written = edge::http::write(&at.app, &at.caller, once.as_ref(), async |tx| {
