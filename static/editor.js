@@ -19,33 +19,46 @@ document.body.addEventListener("htmx:sendError", () => {
   if (!document.querySelector("form[hx-post] #saved")) tell("The server cannot be reached. Try again in a moment.");
 });
 
-// When a part of a page is replaced because something changed, what is open in it stays open, and what is typed stays.
+// When a part of a page is replaced because something changed, what is open in it stays open, and what is typed or chosen stays.
 document.body.addEventListener("htmx:beforeSwap", ({ target, detail }) => {
   if (!detail.requestConfig.triggeringEvent?.type.startsWith("sse:")) return;
   const open = [...target.querySelectorAll("details[open][id]")].map(({ id }) => id);
-  const typed = [...target.querySelectorAll(":is(input, textarea)[id]:not([type=hidden])")].map(({ id, value }) => [id, value]);
-  document.body.addEventListener("htmx:afterSettle", () => {
+  const fields = [...target.querySelectorAll(":is(input, textarea, select)[id]:not([type=hidden])")];
+  const written = fields.map(({ id, value, checked }) => [id, value, checked]);
+  const settled = (event) => {
+    if (event.target.id !== target.id) return;
+    document.body.removeEventListener("htmx:afterSettle", settled);
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
-    for (const [id, value] of typed) {
+    for (const [id, value, checked] of written) {
       const field = document.getElementById(id);
-      if (field) field.value = value;
+      if (field) [field.value, field.checked] = [value, checked];
     }
-  }, { once: true });
+  };
+  document.body.addEventListener("htmx:afterSettle", settled);
 });
 
-// A browser holds few connections to a server, so a page that follows what changes rests while nobody looks at it. Then it is read anew.
+// A browser holds few connections to a server, so a page that follows what changes rests while nobody looks at it. Then it is read anew,
+// again and again if it cannot be read.
 let following;
 htmx.createEventSource = (url) => {
   following = new EventSource(url);
   if (document.hidden && document.querySelector("[data-follows]")) following.close();
   return following;
 };
-document.addEventListener("visibilitychange", () => {
+const readAnew = () => {
   const part = document.querySelector("[data-follows]");
-  if (!part) return;
-  if (document.hidden) following?.close();
-  else htmx.trigger(part, part.dataset.follows);
+  if (part && !document.hidden) htmx.trigger(part, part.dataset.follows);
+};
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden && document.querySelector("[data-follows]")) following?.close();
+  readAnew();
 });
+addEventListener("online", readAnew);
+for (const failed of ["htmx:sendError", "htmx:responseError"]) {
+  document.body.addEventListener(failed, ({ target }) => {
+    if (target.matches?.("[data-follows]")) setTimeout(readAnew, 5000);
+  });
+}
 
 // While a form is being sent, its button shows that it is busy.
 document.addEventListener("submit", (event) => {

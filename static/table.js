@@ -112,7 +112,7 @@ if (log) {
     if (!coming) return;
     coming.querySelector(".coming")?.classList.remove("coming");
     if (coming.querySelector(".alert") && words.value === "") {
-      words.value = coming.querySelector(".words").textContent;
+      words.value = coming.querySelector(".words")?.textContent ?? "";
       draft.set(words.value);
     }
   });
@@ -125,10 +125,11 @@ if (log) {
   document.body.addEventListener("htmx:afterRequest", (event) => {
     if (!event.detail.successful || event.detail.requestConfig.triggeringEvent?.type.startsWith("sse:")) return;
     settled();
-    if (!event.target.closest(".composer, .rolls, #fights")) return;
+    if (event.target.dataset.done === "close") event.target.closest(".mending")?.remove();
+    if (!event.target.closest(".composer, .rolls, #fights, .asked")) return;
     // The result of a roll is among the messages, so their view is shown. Actions of a fight leave the fight's view open.
     if (event.target.matches(".rolls")) document.getElementById("view-talk").checked = true;
-    if (event.target.contains(words)) {
+    if (event.target.contains(words) && event.target.matches("form")) {
       words.value = "";
       draft.set("");
       words.focus();
@@ -195,6 +196,20 @@ if (log) {
     words.value = whisper ? `/w ${whisper} ${text}` : text;
     words.focus();
     words.setSelectionRange(words.value.length, words.value.length);
+  });
+  // The form for a line is there once.
+  document.body.addEventListener("htmx:beforeRequest", (event) => {
+    const open = event.target.matches(".mend") && document.getElementById(`mending-${event.target.closest("article").id.slice(2)}`);
+    if (!open) return;
+    event.preventDefault();
+    open.querySelector("textarea, button")?.focus();
+  });
+  // In the field of the formula, Enter rolls.
+  document.getElementById("formula")?.addEventListener("keydown", (event) => {
+    const roll = document.getElementById("roll");
+    if (event.key !== "Enter" || !roll) return;
+    event.preventDefault();
+    roll.click();
   });
   // A form that came into the page by a click is put away again.
   document.querySelector(".table").addEventListener("click", (event) => {

@@ -160,7 +160,7 @@ fn is_file(path: &str) -> bool {
 
 /// Whether a path is of no page, but of what a page follows.
 fn is_stream(path: &str) -> bool {
-    path.ends_with("/live")
+    path.ends_with("/live") || path.ends_with("/table/turns/{x}")
 }
 
 /// A text of a page without tags, with single spaces.

@@ -32,7 +32,7 @@ async fn who_is_paused_answers_only_game_masters() {
     let world = tenant.world().await;
     let alice = alice(&tenant).await;
     world.post("/npcs", json!({ "slug": "ada", "name": "Ada" })).await.expect(201);
-    world.patch("/npcs/innkeeper_bob", json!({ "greetings": ["Welcome."] })).await.expect(200);
+    world.post("/npcs", json!({ "slug": "cleo", "name": "Cleo", "greetings": ["Welcome."] })).await.expect(201);
     server.model.set_script(Script::always(Reply::text("Well met.")));
     let [bob, ada, council] = ["/npcs/innkeeper_bob/turns", "/npcs/ada/turns", "/owners/town_council_owner/turns"]
         .map(|path| world.path(path));
@@ -57,7 +57,7 @@ async fn who_is_paused_answers_only_game_masters() {
         alice.post(path, says("Hello?")).await.problem(409, "paused");
     }
     let greet = json!({ "player_id": ALICE });
-    alice.post(&world.path("/npcs/innkeeper_bob/greet"), greet).await.problem(409, "paused");
+    alice.post(&world.path("/npcs/cleo/greet"), greet).await.problem(409, "paused");
     let asked = server.model.request_count();
     let deed = json!({ "player_id": ALICE, "arguments": { "message": "I climb the wall." } });
     alice.post(&world.path("/commands/do"), deed).await.problem(409, "paused");

@@ -116,7 +116,7 @@ impl Fight {
             reactions: Vec::new(),
             end: None,
             path: format!("{root}/{}/act", fight.id),
-            is_live: is_player,
+            is_live: false,
         };
         // What ends the turn comes last.
         let ends = |choice: &&Choice| choice.action == ActionKind::AdvanceTurn;

@@ -84,13 +84,13 @@ async fn what_cannot_be_said_says_why_and_nothing_is_said() {
     for (path, fields, why) in [
         ("say", &[("text", "  ")][..], "Write something"),
         ("say", &[("text", &"x".repeat(4_001))], "in at most 4000 characters"),
-        ("say", &[("text", "Psst."), ("to", "nobody_here")], "Nothing was said"),
-        ("say", &[("text", "Psst."), ("as", "nobody_here")], "Nothing was said"),
+        ("say", &[("text", "Psst."), ("to", "nobody_here")], "nothing was sent"),
+        ("say", &[("text", "Psst."), ("as", "nobody_here")], "nothing was sent"),
         ("say", &[("text", "/w Zorro Psst.")], "Your whisper was not sent. You can whisper to Alice"),
         ("say", &[("text", "/w Alice")], "Write your message after the name"),
         ("say", &[("text", "/r 1d")], "faces"),
         ("roll", &[("formula", "")], "formula"),
-        ("roll", &[("die", "1d20"), ("to", "nobody_here")], "Nothing was said"),
+        ("roll", &[("die", "1d20"), ("to", "nobody_here")], "nothing was sent"),
     ] {
         let refused = mara.post(&format!("{TABLE}/{path}"), fields).await.expect(303);
         mara.keep(&refused);
@@ -260,7 +260,7 @@ async fn what_happens_comes_to_the_game_masters_by_itself() {
     mara.click("#said article:first-of-type .mend").await;
     mara.sees(".mending", "Strike it").await;
     mara.write(".mending textarea", "I open the gate.").await;
-    mara.click(".mending button:not(.danger)").await;
+    mara.click(".mending [action$=correct] button:not(.danger)").await;
     ines.sees("#said", "I open the gate.").await;
     ines.click("#said article:first-of-type .mend").await;
     ines.sees(".mending", "Strike it").await;
@@ -371,7 +371,7 @@ async fn players_roll_what_a_game_master_asks_for_once() {
         (&asked["author"], &asked["content"], &asked["roll"]),
         (
             &json!("system"),
-            &json!("The game master asks for a stealth check with advantage against 1."),
+            &json!("The game master asks everybody to roll: stealth check with advantage against 1."),
             &json!({ "asked": { "of": "skill stealth", "advantage": "advantage", "dc": 1 } })
         )
     );
@@ -401,7 +401,7 @@ async fn players_roll_what_a_game_master_asks_for_once() {
     // To one alone, without a difficulty: only the game master sees the result.
     mara.post(&ask, &[("of", "save wisdom"), ("who", ALICE)]).await.expect(303);
     let secret = newest(&world).await;
-    assert_eq!(secret["content"], "The game master asks Alice for a Wisdom saving throw.");
+    assert_eq!(secret["content"], "The game master asks Alice to roll: Wisdom saving throw.");
     let id = secret["id"].as_str().unwrap().to_owned();
     let refused = mallory.send(roll(&mallory, &id)).await.expect(409);
     assert!(refused.text.contains("Nobody asks you for this roll any more."), "{}", refused.text);
@@ -422,7 +422,7 @@ async fn players_roll_what_a_game_master_asks_for_once() {
         (&[("of", "skill flying")][..], "Choose an ability"),
         (&[("of", "skill stealth"), ("dc", "hard")], "Write a whole number"),
         (&[("of", "skill stealth"), ("dc", "-5")], "from 0 to 100"),
-        (&[("of", "skill stealth"), ("who", "nobody_here")], "Nobody was asked"),
+        (&[("of", "skill stealth"), ("who", "nobody_here")], "nobody was asked"),
     ] {
         let refused = mara.post(&ask, fields).await.expect(303);
         let page = mara
@@ -474,19 +474,19 @@ async fn pauses_and_requests_come_to_the_players_by_themselves() {
     alice.until("the pause is over", "return document.getElementById('paused').innerText === ''").await;
     mara.click("#here a[href$='npcs/innkeeper_bob']").await;
     mara.sees("#change", "Pause its AI").await;
-    mara.click("#change-now button").await;
+    mara.click("#change-now [action$=pause] button").await;
     mara.sees("#change", "Let its AI go on").await;
     mara.sees("#paused", "Paused: Innkeeper Bob").await;
     alice.sees("#here", "does not answer now").await;
     assert_eq!(world.get("").await.expect(200).body["settings"]["ai_paused"]["entities"], json!(["innkeeper_bob"]));
-    mara.click("#change-now button").await;
+    mara.click("#change-now [action$=pause] button").await;
     mara.sees("#change", "Pause its AI").await;
     assert_eq!(world.get("").await.expect(200).body["settings"].get("ai_paused"), None);
     mara.click(".more-ways summary").await;
     mara.choose("#of", "skill perception").await;
     mara.write("#dc", "12").await;
     mara.click(".asking button").await;
-    alice.sees("#said", "The game master asks for a perception check against 12.").await;
+    alice.sees("#said", "The game master asks everybody to roll: perception check against 12.").await;
     alice.click("#said .asked button").await;
     mara.sees("#said", "against 12").await;
     alice
@@ -497,4 +497,57 @@ async fn pauses_and_requests_come_to_the_players_by_themselves() {
         .await;
     assert_eq!(barriers(&mara).await, Vec::<String>::new());
     assert_eq!((mara.text("#alert").await, alice.text("#alert").await), (String::new(), String::new()));
+}
+
+/// An NPC answers a player's line when a game master says so, also while the AI is paused, and the answer is seen as it comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_npc_answers_when_a_game_master_says_so() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    world.patch("", json!({ "settings": { "ai_paused": { "all": true } } })).await.expect(200);
+    let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
+    alice.send(alice.form("/play/port-town/say", &[("text", "Who rang the bell?")])).await.expect(303);
+    server.model.set_script(Script::always(Reply::text("Nobody we know.")));
+    let Some(mara) = at_the_table(&server, &tenant, EMAIL).await else { return };
+    mara.click("#said article:last-of-type .mend").await;
+    mara.sees(".mending", "Answer now").await;
+    mara.choose(".mending select", "innkeeper_bob").await;
+    mara.click(".mending [action$=answer] button").await;
+    mara.sees("#said", "Nobody we know.").await;
+    mara.until(
+        "it is there once",
+        "return !document.querySelector('[data-pending]') && !document.querySelector('.mending')",
+    )
+    .await;
+    assert_eq!(mara.text("#log").await.matches("Who rang the bell?").count(), 1);
+    assert!(reads(&server, &tenant, ALICE).await.contains("Nobody we know."));
+    // Nobody answers it twice.
+    let line =
+        world.get("/messages?sort=-created_at&limit=2").await.expect(200).items()[1]["id"].as_str().unwrap().to_owned();
+    let editor = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let late =
+        editor.post(&format!("{TABLE}/answer"), &[("message", &line), ("npc", "innkeeper_bob")]).await.expect(303);
+    assert!(late.header("set-cookie").starts_with("tavernkeep_message=!"));
+    assert_eq!(mara.text("#alert").await, "");
+}
+
+/// What fails or succeeds without dice is told once, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_needs_no_dice_is_asked_for_once() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    world
+        .patch("/characters/player_alice", json!({ "conditions": [{ "name": "restrained" }, { "name": "petrified" }] }))
+        .await
+        .expect(200);
+    let mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    mara.post(&format!("{TABLE}/ask"), &[("of", "save strength")]).await.expect(303);
+    let id = newest(&world).await["id"].as_str().unwrap().to_owned();
+    let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
+    let roll = || alice.send(alice.form("/play/port-town/check", &[("of", "save strength"), ("asked", &id)]));
+    roll().await.expect(303);
+    assert!(newest(&world).await["content"].as_str().unwrap().ends_with("it fails without a roll."));
+    roll().await.expect(409);
 }

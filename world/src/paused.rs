@@ -1,10 +1,11 @@
 //! The AI is paused, for a campaign or for some of its NPCs and owners: the campaign's setting `ai_paused`. Whom it concerns does not answer, unless a
-//! user of the editor asks, and reactions and prayers wait. `ai_paused` in `sql/world.sql` says the same, for statements that read the campaign anyway.
+//! user of the editor asks, and reactions and prayers wait. `all_ai_paused` and `ai_paused_alone` in `sql/world.sql` say the same, for statements that read the campaign anyway.
+
+use std::fmt::Display;
 
 use entity::{CampaignId, shapes::Extensions};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use base::{
     error::{Code, Error, Result},
@@ -16,7 +17,7 @@ use edge::caller::Caller;
 /// The name of the setting.
 pub const AI_PAUSED: &str = "ai_paused";
 /// SQL for whether the AI of the whole campaign `c` is paused.
-pub const ALL_PAUSED: &str = "coalesce(c.settings @? '$.ai_paused.all ? (@ == true)', false)";
+pub const ALL_PAUSED: &str = "all_ai_paused(c.settings)";
 
 /// Whose AI is paused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -39,8 +40,9 @@ impl AiPaused {
 
     /// Whether it names this NPC or owner.
     #[must_use]
-    pub fn names(&self, id: &Uuid, slug: &str) -> bool {
-        self.entities.iter().any(|named| named == slug || named.parse() == Ok(*id))
+    pub fn names(&self, id: impl Display, slug: &str) -> bool {
+        let id = id.to_string();
+        self.entities.iter().any(|named| named == slug || named.eq_ignore_ascii_case(&id))
     }
 }
 
@@ -68,4 +70,21 @@ pub async fn is_all(tx: &TenantTx, campaign: CampaignId) -> Result<bool> {
         .fetch_optional(&mut *tx.connection().await)
         .await?;
     Ok(row.map(|row| row.read_all::<(bool,)>()).transpose()?.is_some_and(|(is_all,)| is_all))
+}
+
+/// The names of the NPCs and owners whose AI is paused alone, at most 20. One statement.
+///
+/// # Errors
+/// Database errors.
+pub async fn names(tx: &TenantTx, campaign: CampaignId) -> Result<Vec<String>> {
+    let rows = sqlx::query(
+        "WITH p AS (SELECT ai_paused_alone(c.tenant_id, c.id, c.settings) AS entities FROM campaign c WHERE c.tenant_id = $1 AND c.id = $2) \
+         SELECT n.name FROM p, npc n WHERE n.tenant_id = $1 AND n.id = ANY (p.entities) UNION ALL \
+         SELECT o.name FROM p, owner o WHERE o.tenant_id = $1 AND o.id = ANY (p.entities) LIMIT 20",
+    )
+    .bind(tx.tenant())
+    .bind(campaign.0)
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    Ok(base::stored::each(&rows, |row| Ok(row.read_all::<(String,)>()?.0)))
 }

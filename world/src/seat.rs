@@ -18,8 +18,8 @@ use base::{
 use db::tenancy::TenantTx;
 use edge::http::resource::scope_key;
 
-/// The most people of each kind that are listed.
-const PEOPLE_MAX: i64 = 100;
+/// The most people of each kind that are listed. Those who are where a character is come first.
+pub const PEOPLE_MAX: i64 = 200;
 
 /// A character or an NPC, and how it is.
 pub struct Present {
@@ -34,7 +34,7 @@ pub struct Present {
     pub conditions: Vec<String>,
     /// Whether it is in an open fight, which has its own hit points and conditions.
     pub fights: bool,
-    /// Whether the AI of an NPC is paused.
+    /// Whether the AI of this NPC alone is paused.
     pub is_paused: bool,
 }
 
@@ -45,9 +45,8 @@ pub struct PlaceSeen {
     pub people: Vec<Present>,
 }
 
-/// SQL for whether the AI of the NPC `t` is paused.
-const IS_PAUSED: &str =
-    "(SELECT ai_paused($1, c.settings, t.id) FROM campaign c WHERE c.tenant_id = $1 AND c.id = t.campaign_id)";
+/// SQL for whether the AI of the NPC `t` alone is paused.
+const IS_PAUSED: &str = "t.id = ANY ((SELECT ai_paused_alone($1, c.id, c.settings) FROM campaign c WHERE c.tenant_id = $1 AND c.id = $2)::uuid[])";
 
 /// Who is where: places with characters first, then those with NPCs alone, then who is nowhere. One statement.
 ///
@@ -60,7 +59,9 @@ pub async fn everybody(tx: &TenantTx, campaign: CampaignId) -> Result<Vec<PlaceS
                 jsonb_path_query_array(t.conditions, '$[*].name') AS conditions, \
                 EXISTS (SELECT FROM encounter_member m JOIN encounter e ON e.tenant_id = m.tenant_id AND e.id = m.encounter_id \
                   WHERE m.tenant_id = $1 AND m.record_id = t.id AND NOT m.has_left AND e.status = 'active' AND NOT e.hidden) AS fights, {is_paused} AS is_paused \
-              FROM {table} t WHERE t.tenant_id = $1 AND t.campaign_id = $2 ORDER BY t.name COLLATE natural_order, t.id LIMIT {PEOPLE_MAX})"
+              FROM {table} t WHERE t.tenant_id = $1 AND t.campaign_id = $2 \
+              ORDER BY t.location IS NULL, t.location NOT IN (SELECT c.location FROM character c WHERE c.tenant_id = $1 AND c.campaign_id = $2 \
+                AND c.location IS NOT NULL), t.name COLLATE natural_order, t.id LIMIT {PEOPLE_MAX})"
         )
     };
     let rows = sqlx::query(AssertSqlSafe(format!(

@@ -1,7 +1,7 @@
 //! What a player sees at the table: their character, the open fights, whom they can speak and whisper to, and what
 //! changed.
 
-use entity::character;
+use entity::{CampaignId, character};
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use sqlx::{AssertSqlSafe, postgres::PgRow};
 use uuid::Uuid;
@@ -40,8 +40,8 @@ pub async fn character(tx: &TenantTx, player: Uuid) -> Result<character::Model> 
 ///
 /// # Errors
 /// Database errors.
-pub async fn fights(tx: &TenantTx, campaign: Uuid, caller: &Caller) -> Result<Vec<OpenFight>> {
-    encounters::open::open_fights(tx, campaign, caller, FIGHTS_MAX).await
+pub async fn fights(tx: &TenantTx, campaign: CampaignId, caller: &Caller) -> Result<Vec<OpenFight>> {
+    encounters::open::open_fights(tx, campaign.0, caller, FIGHTS_MAX).await
 }
 
 /// Somebody whom a player can address.
@@ -91,8 +91,9 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
     let rows = sqlx::query(
         "SELECT id, slug, name, greetings <> '[]' AND NOT EXISTS (SELECT FROM message m WHERE m.tenant_id = $1 AND m.entity_id = npc.id \
              AND m.player_id = $5 AND m.turn_id IS NOT NULL) AS greets, \
-             (SELECT ai_paused($1, c.settings, npc.id) FROM campaign c WHERE c.tenant_id = $1 AND c.id = $2) AS is_paused \
-           FROM npc WHERE tenant_id = $1 AND campaign_id = $2 \
+             p.all_of_them OR npc.id = ANY (p.entities) AS is_paused \
+           FROM (SELECT all_ai_paused(c.settings) AS all_of_them, ai_paused_alone($1, c.id, c.settings) AS entities \
+                 FROM campaign c WHERE c.tenant_id = $1 AND c.id = $2) p, npc WHERE npc.tenant_id = $1 AND npc.campaign_id = $2 \
            AND ($3::text[] IS NULL OR location = ANY ($3) OR location IS NULL) \
          ORDER BY location IS NULL, name COLLATE natural_order, id LIMIT $4",
     )
@@ -110,12 +111,12 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
 ///
 /// # Errors
 /// Database errors.
-pub async fn characters(tx: &TenantTx, campaign: Uuid) -> Result<Vec<Person>> {
+pub async fn characters(tx: &TenantTx, campaign: CampaignId) -> Result<Vec<Person>> {
     let rows = sqlx::query(
         "SELECT id, slug, name, false AS greets, false AS is_paused FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name COLLATE natural_order, id LIMIT $3",
     )
     .bind(tx.tenant())
-    .bind(campaign)
+    .bind(campaign.0)
     .bind(CHARACTERS_MAX)
     .fetch_all(&mut *tx.connection().await)
     .await?;

@@ -213,7 +213,8 @@ impl PlanTurn<'_> {
         let Recorded { record, .. } = self.recorded(Status::Succeeded, Some(&view))?;
         let answer = Made::ok(view)?;
         let calls = &self.talk.llm_calls;
-        let ended = Ended { status: Status::Succeeded, record, calls, answer: answer.stored(), reply: None };
+        let ended =
+            Ended { status: Status::Succeeded, record, calls, answer: answer.stored(), reply: None, question: None };
         self.talk.end(&self.row(), ended, messages, rest).await?;
         self.count_outcome(answer.value());
         Ok(answer)

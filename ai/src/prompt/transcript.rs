@@ -3,7 +3,7 @@
 //! The beginning of the window is stored with each message of a player, so that every replica sees the same prefix. A turn writes
 //! its messages when it commits, so only turns that succeeded and were not undone have any.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use sha2::{Digest, Sha256};
 use sqlx::postgres::PgRow;
@@ -143,15 +143,19 @@ impl Transcript {
         Ok(Self::of_rows(&rows, version))
     }
 
-    /// Pairs questions with answers. The newest row comes first. If a row cannot be read, only its exchange is lost.
+    /// Pairs the questions and answers of turns, in the order of the answers. The newest row comes first. If a row cannot be read, only its
+    /// exchange is lost.
     fn of_rows(rows: &[PgRow], version: i64) -> Self {
         let mut transcript = Self { version, ..Self::default() };
-        let mut rows = stored::each(rows.iter().rev(), Line::of).into_iter().peekable();
-        while let Some(asked) = rows.next() {
-            if asked.is_answer {
-                continue; // an answer whose question was deleted
+        // A question may have been asked long before it is answered.
+        let mut questions: HashMap<Option<Uuid>, Line> = HashMap::new();
+        for answer in stored::each(rows.iter().rev(), Line::of) {
+            if !answer.is_answer {
+                questions.insert(answer.turn, answer);
+                continue;
             }
-            let Some(answer) = rows.next_if(|next| next.turn == asked.turn) else { continue };
+            // Without a question if that was deleted.
+            let Some(asked) = questions.remove(&answer.turn) else { continue };
             let said: Arc<str> = asked.content.into();
             let user = asked.prompt_text.map_or_else(|| said.clone(), |text| with_words(text, &said).into());
             let tokens = asked.tokens.saturating_add(answer.tokens).unsigned_abs();

@@ -31,13 +31,13 @@ use db::{
 use edge::{
     caller::Caller,
     http::{
-        Answer, Body, NoBody, budget,
+        Answer, Body, NoBody, answered, budget,
         paging::{Items, ListParams, Page, contains, pattern},
         resource::{Ref, campaign_id},
         sse, validate,
     },
 };
-use entity::kind::EntityKind;
+use entity::{MessageId, kind::EntityKind};
 use llm::ReplyMode;
 
 /// A player's action, to which an NPC or owner answers.
@@ -47,9 +47,13 @@ use llm::ReplyMode;
 pub struct TurnInput {
     /// The acting player character, by id or slug.
     player_id: String,
-    #[garde(custom(action_fits))]
+    /// What the player does or says. Required without `message_id`.
+    #[garde(inner(custom(action_fits)))]
     #[schema(min_length = 1, max_length = 4000)]
-    action: String,
+    action: Option<String>,
+    /// Instead of `action`, a message of this player to everybody that nobody has answered: its words are the action, and they are not written again.
+    /// Needs the scope `gm`. Undoing the turn leaves the message.
+    message_id: Option<Uuid>,
     /// Whether to answer with server-sent events, as `GET …/turns/{id}/events` does.
     #[serde(default)]
     stream: bool,
@@ -63,11 +67,7 @@ pub struct TurnInput {
 }
 
 pub(super) fn action_fits(text: &str, _: &()) -> garde::Result {
-    match text.chars().count() {
-        _ if text.trim().is_empty() => Err(garde::Error::new("must not be blank")),
-        n if n > 4000 => Err(garde::Error::new("must have at most 4000 characters")),
-        _ => Ok(()),
-    }
+    answer::unfit(text).map_or(Ok(()), |why| Err(garde::Error::new(why)))
 }
 
 async fn start(
@@ -79,12 +79,26 @@ async fn start(
     body: Body<TurnInput>,
 ) -> Result<HttpResponse> {
     validate::check(&body.value)?;
-    let TurnInput { player_id, action, stream, reply_mode, mechanics_turn_id, on_busy, on_failure } = body.value;
+    let TurnInput { player_id, action, message_id, stream, reply_mode, mechanics_turn_id, on_busy, on_failure } =
+        body.value;
     let (campaign, entity) = path;
     let key = body.idempotency;
     let mechanics = mechanics_turn_id;
+    let question = message_id.map(MessageId);
+    let action = match (action, question) {
+        (Some(action), None) => action,
+        // A repeated request finds its answer, although the message has been answered by it.
+        (None, Some(question)) => match answered(&app, &caller, key.as_ref()).await? {
+            Some(_) => String::new(),
+            None => answer::words(&app, &caller, (&campaign, &player_id), question).await?,
+        },
+        (None, None) => return Err(Error::invalid("/action", "missing", "is required, unless `message_id` is given")),
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid("/action", "invalid_value", "must be left out with `message_id`"));
+        }
+    };
     let usual = Job::new(&campaign, (kind, &entity), &player_id, action);
-    let job = Job { mechanics, mode: reply_mode, on_busy, on_failure, key, ..usual };
+    let job = Job { mechanics, question, mode: reply_mode, on_busy, on_failure, key, ..usual };
     run(app, caller, request, stream, job).await
 }
 

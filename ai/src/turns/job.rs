@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::kind::Trigger;
 use crate::{prompt::turn::Cause, tools::Earlier};
 use edge::http::idempotency::IdempotencyKey;
-use entity::kind::EntityKind;
+use entity::{MessageId, kind::EntityKind};
 use llm::ReplyMode;
 
 /// What to do if the entity is already answering the player.
@@ -51,6 +51,8 @@ pub struct Job {
     pub entity: String,
     pub player: String,
     pub action: String,
+    /// The message whose words the action is, if the player has said them already.
+    pub question: Option<MessageId>,
     /// The rules turn whose outcome the answer should tell.
     pub mechanics: Option<Uuid>,
     /// None if the chosen model decides.
@@ -73,6 +75,7 @@ impl Job {
             entity: entity.to_owned(),
             player: player.to_owned(),
             action,
+            question: None,
             mechanics: None,
             mode: None,
             on_busy: OnBusy::Reject,

@@ -154,9 +154,22 @@ pub async fn begin(pool: &Pool, user: Uuid, password_hash: &str, before: Option<
 /// # Errors
 /// Database errors.
 pub async fn user(pool: &Pool, secret: &Secret) -> Result<Option<User>> {
-    let row = sqlx::query("SELECT * FROM session_of($1, $2)")
+    read(pool, secret, true).await
+}
+
+/// The same for a page that is open without anybody doing anything, so that it does not keep the session from ending.
+///
+/// # Errors
+/// Database errors.
+pub async fn user_looking_on(pool: &Pool, secret: &Secret) -> Result<Option<User>> {
+    read(pool, secret, false).await
+}
+
+async fn read(pool: &Pool, secret: &Secret, is_active: bool) -> Result<Option<User>> {
+    let row = sqlx::query("SELECT * FROM session_of($1, $2, $3)")
         .bind(secret.hash())
         .bind(IDLE_SECONDS)
+        .bind(is_active)
         .fetch_optional(&mut *pool.acquire().await?)
         .await?;
     row.as_ref().map(User::of).transpose()

@@ -140,14 +140,15 @@ BEGIN
 END $$;
 
 -- Who holds a live session, in which tenant, and with which role. If they no longer belong to that tenant, another of their tenants counts.
--- Without any membership there is no role. Stores once a minute that the session was seen.
-CREATE FUNCTION session_of(its_hash bytea, idle_seconds int) RETURNS TABLE (
+-- Without any membership there is no role. Stores once a minute that the session was seen, if its user does
+-- something.
+CREATE FUNCTION session_of(its_hash bytea, idle_seconds int, is_active boolean) RETURNS TABLE (
     user_id uuid, email text, name text, role text, tenants bigint, tenant_id uuid, tenant_name text,
     limits jsonb, settings jsonb, tenant_version bigint, origins text[], llm_api_key bytea, switched_off text[], has_second_factor boolean)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     UPDATE editor_session s SET seen_at = now()
-    WHERE s.hash = its_hash AND s.seen_at < now() - interval '1 minute' AND s.expires_at > now()
+    WHERE is_active AND s.hash = its_hash AND s.seen_at < now() - interval '1 minute' AND s.expires_at > now()
       AND s.seen_at > now() - idle_seconds * interval '1 second';
     RETURN QUERY SELECT u.id, u.email, u.name, m.role,
         (SELECT count(*) FROM membership o WHERE o.user_id = u.id), m.tenant_id, t.name,

@@ -479,10 +479,11 @@ BEGIN
             SELECT r.tenant_id, r.campaign_id FROM reaction r
             WHERE r.state = 'queued' AND (r.tenant_id, r.campaign_id) > (w.tenant_id, w.campaign_id) ORDER BY 1, 2 LIMIT 1) n),
     due AS (
-        SELECT q.* FROM waiting w JOIN campaign c ON c.tenant_id = w.tenant_id AND c.id = w.campaign_id CROSS JOIN LATERAL (
+        SELECT q.* FROM waiting w JOIN campaign c ON c.tenant_id = w.tenant_id AND c.id = w.campaign_id AND NOT all_ai_paused(c.settings)
+        CROSS JOIN LATERAL (SELECT ai_paused_alone(c.tenant_id, c.id, c.settings) AS entities) p CROSS JOIN LATERAL (
             SELECT r.tenant_id, r.campaign_id, r.id, r.due_at FROM reaction r
             WHERE r.tenant_id = w.tenant_id AND r.campaign_id = w.campaign_id AND r.state = 'queued' AND r.due_at <= now()
-              AND NOT ai_paused(r.tenant_id, c.settings, r.entity_id)
+              AND r.entity_id <> ALL (p.entities)
             ORDER BY r.due_at, r.id LIMIT per_campaign) q
         UNION ALL
         SELECT r.tenant_id, r.campaign_id, r.id, r.due_at FROM reaction r WHERE r.state = 'running' AND r.lease_until < now()),
@@ -538,9 +539,11 @@ CREATE FUNCTION reactions_wait() RETURNS float8 LANGUAGE sql STABLE SECURITY DEF
             SELECT r.tenant_id, r.campaign_id FROM reaction r
             WHERE r.state = 'queued' AND (r.tenant_id, r.campaign_id) > (w.tenant_id, w.campaign_id) ORDER BY 1, 2 LIMIT 1) n)
     SELECT greatest(extract(epoch FROM least((
-            SELECT min(q.due_at) FROM waiting w JOIN campaign c ON c.tenant_id = w.tenant_id AND c.id = w.campaign_id CROSS JOIN LATERAL (
+            SELECT min(q.due_at) FROM waiting w
+            JOIN campaign c ON c.tenant_id = w.tenant_id AND c.id = w.campaign_id AND NOT all_ai_paused(c.settings)
+            CROSS JOIN LATERAL (SELECT ai_paused_alone(c.tenant_id, c.id, c.settings) AS entities) p CROSS JOIN LATERAL (
                 SELECT r.due_at FROM reaction r WHERE r.tenant_id = w.tenant_id AND r.campaign_id = w.campaign_id AND r.state = 'queued'
-                  AND NOT ai_paused(r.tenant_id, c.settings, r.entity_id) ORDER BY r.due_at, r.id LIMIT 1) q),
+                  AND r.entity_id <> ALL (p.entities) ORDER BY r.due_at, r.id LIMIT 1) q),
         (SELECT min(lease_until) FROM reaction WHERE state = 'running'), (SELECT min(due_at) FROM significance WHERE due_at IS NOT NULL)) - now()), 0)::float8
 $$;
 

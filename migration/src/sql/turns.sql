@@ -151,7 +151,7 @@ BEGIN
     END IF;
     IF NOT EXISTS (SELECT FROM campaign c WHERE c.tenant_id = its_tenant AND c.id = campaign
                    AND c.slug = coalesce(new ->> 'campaign_slug', c.slug)
-                   AND NOT (new ? 'session' AND coalesce(c.settings @? '$.ai_paused.all ? (@ == true)', false))) THEN
+                   AND NOT (new ? 'session' AND all_ai_paused(c.settings))) THEN
         RETURN;
     END IF;
     IF NOT turn_claim(its_tenant, new) THEN
@@ -231,6 +231,11 @@ BEGIN
     END IF;
     PERFORM count_usage(its_tenant, its_campaign, ended ->> 'kind', its_id, its_player, ended -> 'usage');
     PERFORM write_messages(its_tenant, its_campaign, ended -> 'messages');
+    IF ended ? 'question' THEN
+        UPDATE message m SET prompt_text = q.prompt_text, tokens = q.tokens
+        FROM jsonb_to_record(ended -> 'question') AS q (id uuid, prompt_text text, tokens int)
+        WHERE m.tenant_id = its_tenant AND m.id = q.id AND m.turn_id = its_id;
+    END IF;
     IF jsonb_typeof(ended -> 'reply') = 'object' THEN
         UPDATE reaction SET state = 'done', finished_at = now(), lease_until = NULL, error = NULL, turn_id = its_id
         WHERE tenant_id = its_tenant AND id = (ended #>> '{reply,reaction_id}')::uuid;

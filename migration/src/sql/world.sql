@@ -378,9 +378,15 @@ CREATE TRIGGER c_heads AFTER INSERT OR DELETE OR UPDATE ON owner FOR EACH ROW
 CREATE TRIGGER d_slug AFTER INSERT OR DELETE OR UPDATE OF slug ON owner FOR EACH ROW
     EXECUTE FUNCTION keep_actor_slug();
 
--- Whether the AI of an NPC or owner is paused: the campaign's setting `ai_paused` names it by id or slug, or everybody.
-CREATE FUNCTION ai_paused(its_tenant uuid, settings jsonb, entity uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN NOT settings ? 'ai_paused' THEN false ELSE coalesce(settings @? '$.ai_paused.all ? (@ == true)', false)
-        OR EXISTS (SELECT FROM actor_slug a WHERE a.tenant_id = its_tenant AND a.actor_id = entity
-            AND settings #> '{ai_paused,entities}' ?| ARRAY[a.slug, entity::text]) END
+-- Whether the AI of a whole campaign is paused, by its setting `ai_paused`.
+CREATE FUNCTION all_ai_paused(settings jsonb) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(settings @? '$.ai_paused.all ? (@ == true)', false)
+$$;
+
+-- The NPCs and owners whose AI is paused alone: those whom the setting names, by id or slug.
+CREATE FUNCTION ai_paused_alone(its_tenant uuid, its_campaign uuid, settings jsonb) RETURNS uuid[] LANGUAGE sql STABLE AS $$
+    SELECT CASE WHEN jsonb_typeof(settings #> '{ai_paused,entities}') = 'array' THEN ARRAY(
+        SELECT a.actor_id FROM jsonb_array_elements_text(settings #> '{ai_paused,entities}') AS n (name)
+        JOIN actor_slug a ON a.tenant_id = its_tenant AND a.campaign_id = its_campaign AND (a.slug = n.name OR a.actor_id::text = lower(n.name)))
+    ELSE '{}' END
 $$;

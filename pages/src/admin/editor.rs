@@ -280,7 +280,8 @@ impl Proof {
     /// # Errors
     /// Database errors.
     pub async fn holds(&self) -> Result<bool> {
-        let place = sessions::user(&self.app.pool, &self.secret).await?.and_then(|user| user.place);
+        let user = sessions::user_looking_on(&self.app.pool, &self.secret).await?;
+        let place = user.and_then(|user| user.place);
         Ok(place.is_some_and(|place| {
             let scopes = place.role.scopes();
             place.tenant.id == self.caller.tenant_id() && self.page.scopes().all(|scope| scopes.has(scope))

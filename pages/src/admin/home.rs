@@ -165,7 +165,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let frame = at.frame("Overview", Tab::Home);
     let root = at.url("encounters");
     let leads = sees_journal && at.may(Scope::Play);
-    let fights = table::fights(&tx, campaign, &at.caller).await?;
+    let fights = table::fights(&tx, at.campaign.id, &at.caller).await?;
     let shown = HomePage {
         news,
         token: frame.token(),

@@ -89,6 +89,8 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/table/live", Gm, || web::get().to(table::follow)).and(Play),
     post("/c/{c}/table/say", Gm, || web::post().to(table::say)).and(Play),
     post("/c/{c}/table/roll", Gm, || web::post().to(table::roll)).and(Play),
+    post("/c/{c}/table/answer", Gm, || web::post().to(table::answer_now)).and(Play),
+    get ("/c/{c}/table/turns/{x}", Gm, || web::get().to(table::turn)).and(Play),
     post("/c/{c}/table/ask", Gm, || web::post().to(table::ask)).and(Play),
     post("/c/{c}/table/pause", Gm, || web::post().to(table::pause)).and(Write),
     get ("/c/{c}/table/change", Gm, || web::get().to(table::form)).and(Play),

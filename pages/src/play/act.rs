@@ -17,9 +17,8 @@ use ai::{
         view::Visibility,
     },
 };
-use askama::Template;
 use db::tenancy;
-use entity::message::Author;
+use entity::{CampaignId, message::Author};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -29,7 +28,7 @@ use super::{
     table::Seat,
     visit::{Seating, Visitor, seated_at},
 };
-use crate::table::{dice, whisper};
+use crate::table::{dice, reply::Pending, whisper};
 use base::error::{Error, Result};
 use edge::{caller::Caller, http::forms::from_our_page};
 use entity::kind::EntityKind;
@@ -49,16 +48,6 @@ pub struct Words {
     #[serde(default)]
     to: String,
     text: String,
-}
-
-#[derive(Template)]
-#[template(path = "play/pending.html")]
-struct Pending<'a> {
-    link: &'a str,
-    turn: String,
-    player: &'a str,
-    text: &'a str,
-    npc: &'a str,
 }
 
 /// Says something.
@@ -98,7 +87,7 @@ async fn post_words(
     if let Some(rest) = whisper::parse(text) {
         let seat = Seat::take(app, visitor, link).await?;
         let name = seat.character().await?.name;
-        let mut others = table::characters(&seat.tx, seat.campaign).await?;
+        let mut others = table::characters(&seat.tx, CampaignId(seat.campaign)).await?;
         others.retain(|person| person.id != seat.player);
         let (to, words) = whisper::addressed(&others, true, rest)?;
         let message = NewMessage {
@@ -132,7 +121,8 @@ async fn post_words(
     if !is_htmx(request) {
         return Ok(empty_or_redirect(request, link));
     }
-    rendered(&Pending { link, turn: turn.to_string(), player: &name, text, npc: &words.to })
+    let stream = format!("/play/{link}/turns/{turn}");
+    rendered(&Pending { stream, turn: turn.to_string(), said: Some((&name, text)), npc: &words.to })
 }
 
 /// Plans a command from the player's text. Everyone sees the public result live. A private result is the response to the player.

@@ -1,12 +1,7 @@
 //! Live updates of a player's table, and replies while a model writes them, as server-sent events.
 
-use actix_web::{
-    HttpRequest, HttpResponse,
-    web::{self, BytesMut},
-};
+use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use futures_util::{StreamExt, stream};
-use serde::Deserialize;
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -16,18 +11,15 @@ use super::{
     visit::{Seating, Visitor},
 };
 use crate::table::{
-    live::{self, COME_BACK_AFTER, From, Onlooker},
+    live::{self, From, Onlooker},
     message::ChangedMessages,
-    notes::Alert,
+    reply,
 };
-use ai::{
-    reactions::replies,
-    state::Ai,
-    turns::events::{Event, Heard, Listener, listener},
-};
+use ai::{reactions::replies, state::Ai, turns::events::listener};
 use base::error::{Error, Result};
 use db::{feeds::Feed, tenancy::TenantTx};
 use edge::{caller::keys, http::sse};
+use entity::MessageId;
 use world::{messages::service::Which, table::Changes};
 
 /// Follows the table: `message`, `sheet`, `vitals`, `fights`, `paused`, `people`, `here`, and `over` when the visit has ended.
@@ -117,8 +109,9 @@ impl Onlooker for Player {
         let mut changed = ChangedMessages::of(changes);
         let mut said = seat.messages(changed.to_read()).await?;
         // What this player's rolls answer no longer asks for them.
-        let answered: Vec<Uuid> = said.iter().filter_map(|message| Some(message.answers?.0)).collect();
-        said.extend(seat.messages(Which::These(&answered)).await?);
+        let answered: Vec<MessageId> = said.iter().filter_map(|message| message.answers).collect();
+        let ids: Vec<Uuid> = answered.iter().map(|id| id.0).collect();
+        said.extend(seat.messages(Which::These(&ids)).await?);
         changed.also(answered);
         let done = seat.done(&said).await?;
         let table = format!("/play/{}", self.link);
@@ -185,55 +178,8 @@ pub async fn turn(
         Err(unseated) => return unseated.page(""),
     };
     match listener(app.clone(), &visitor.caller, &link, turn, sse::last_event_id(&request)).await {
-        Ok(Some(listener)) => event_stream(listener),
+        Ok(Some(listener)) => reply::event_stream(listener),
         Ok(None) => HttpResponse::NoContent().finish(),
         Err(error) => alert(&request, &error),
     }
-}
-
-fn event_stream(listener: Listener) -> HttpResponse {
-    let events = stream::unfold(Some(listener), async |listener| {
-        let mut listener = listener?;
-        let events = match listener.next().await {
-            Ok(Heard::Silence) => return Some((Ok(sse::heartbeat()), Some(listener))),
-            Ok(Heard::Events(events)) => events,
-            Ok(Heard::Over) | Err(_) => return Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
-        };
-        let mut out = BytesMut::new();
-        let is_over = events.iter().any(|event| event.is_last);
-        for event in &events {
-            piece(&mut out, event);
-        }
-        // Events without text, such as tool calls, still produce a heartbeat.
-        let bytes = if out.is_empty() { sse::heartbeat() } else { out.freeze() };
-        Some((Ok(bytes), (!is_over).then_some(listener)))
-    });
-    sse::answer(events.boxed_local())
-}
-
-/// One event as a piece of the page.
-fn piece(out: &mut BytesMut, event: &Event) {
-    #[derive(Deserialize)]
-    struct Text {
-        text: String,
-    }
-    let failure = match event.name {
-        "text.delta" => {
-            let text = serde_json::from_str::<Text>(event.data.get()).map(|text| text.text).unwrap_or_default();
-            sse::html(out, "text", Some(&event.id), &escaped(&text));
-            return;
-        }
-        "turn.completed" => None,
-        "turn.failed" => Some("There was no answer. Your message was undone. Try again."),
-        "turn.cancelled" => Some("This was cancelled."),
-        _ => return,
-    };
-    if let Some(message) = failure {
-        sse::html(out, "text", Some(&event.id), &Alert { message }.render().unwrap_or_default());
-    }
-    sse::html(out, "done", Some(&event.id), "");
-}
-
-fn escaped(text: &str) -> String {
-    askama::filters::escape(text, askama::filters::Html).map(|text| text.to_string()).unwrap_or_default()
 }

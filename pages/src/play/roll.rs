@@ -22,7 +22,8 @@ use world::{
         sheet as variables,
     },
     messages::{
-        asked::{Asked, answering, asking},
+        asked::Asked,
+        asking::{answering, asking},
         service::{self as messages, NewMessage, RollFacts},
     },
 };

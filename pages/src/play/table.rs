@@ -32,7 +32,7 @@ use world::{
     encounters::stand::Stand,
     fallen, journal,
     messages::{
-        asked::answered,
+        asking::answered,
         service::{VisibleMessage, Which, visible_messages},
     },
     paused,
@@ -119,9 +119,9 @@ impl Seat {
     /// # Errors
     /// Database errors.
     pub async fn fights(&self, link: &str) -> Result<Fights> {
-        let fights = table::fights(&self.tx, self.campaign, &self.caller).await?;
+        let fights = table::fights(&self.tx, CampaignId(self.campaign), &self.caller).await?;
         let root = format!("/play/{link}/fights");
-        let fights = fights.iter().map(|fight| Fight::of(fight, &root, true)).collect();
+        let fights = fights.iter().map(|fight| Fight::of(fight, &root, true).live()).collect();
         Ok(Fights { fights, token: String::new() })
     }
 }
@@ -234,7 +234,7 @@ impl Seat {
     /// # Errors
     /// Database errors.
     pub async fn done(&self, messages: &[VisibleMessage]) -> Result<Done> {
-        let asking: Vec<Uuid> = messages.iter().filter(|m| m.asks.is_some()).map(|m| m.id).collect();
+        let asking: Vec<MessageId> = messages.iter().filter(|m| m.asks.is_some()).map(|m| MessageId(m.id)).collect();
         let rolled = answered(&self.tx, CharacterId(self.player), &asking).await?;
         let turns: Vec<Uuid> = messages.iter().filter(|m| m.author == "ai").filter_map(|m| m.turn_id).collect();
         let mut all = Done { rolled, ..Done::default() };
@@ -370,7 +370,7 @@ async fn sat_down(
 /// `not_found` if the character is gone.
 pub async fn around(app: &Ai, seat: &Seat, link: &str, chosen: Option<&str>) -> Result<Around> {
     let company = table::company(&seat.tx, seat.campaign, seat.player).await?;
-    let mut players = table::characters(&seat.tx, seat.campaign).await?;
+    let mut players = table::characters(&seat.tx, CampaignId(seat.campaign)).await?;
     players.retain(|person| person.id != seat.player);
     let plans = planner::request::is_on(app, &seat.caller).is_ok();
     let chosen = chosen.filter(|slug| company.npcs.iter().any(|person| person.slug == *slug));

@@ -23,7 +23,7 @@ use world::table::{self, Changes};
 
 /// The longest duration of one stream.
 const FOLLOWED_FOR: Duration = Duration::from_secs(600);
-pub(crate) const COME_BACK_AFTER: Duration = Duration::from_secs(1);
+pub(super) const COME_BACK_AFTER: Duration = Duration::from_secs(1);
 
 /// The changes that a page has not seen: those after this `seq` of the journal.
 #[derive(Deserialize)]

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use crate::emblem::Emblem;
 use base::error::{Error, Result};
+use entity::MessageId;
 use world::{
     messages::{
         asked::Asked,
@@ -89,8 +90,8 @@ impl ChangedMessages {
     }
 
     /// Shows other messages again.
-    pub(crate) fn also(&mut self, again: impl IntoIterator<Item = Uuid>) {
-        self.reworded.extend(again);
+    pub(crate) fn also(&mut self, again: impl IntoIterator<Item = MessageId>) {
+        self.reworded.extend(again.into_iter().map(|id| id.0));
     }
 
     /// Those to read.

@@ -1,8 +1,9 @@
-//! What players and game masters have in common at the table: [`live`] sends what changes, [`message`] draws what was said,
+//! What players and game masters have in common at the table: [`live`] sends what changes, [`reply`] what a model writes, [`message`] draws what was said,
 //! [`whisper`] reads whom it is for, [`dice`] rolls a formula, and [`notes`] are what is said to one reader alone.
 
 pub(crate) mod dice;
 pub(crate) mod live;
 pub(crate) mod message;
 pub(crate) mod notes;
+pub(crate) mod reply;
 pub(crate) mod whisper;

@@ -23,7 +23,7 @@ pub enum Word<'a> {
     TempHp(i32),
     /// One of the 15 conditions begins; exhaustion rises by a level (SRD 5.1, "Exhaustion").
     AddCondition(&'a str),
-    /// A condition ends.
+    /// A condition ends; exhaustion falls by a level.
     RemoveCondition(&'a str),
 }
 
@@ -49,21 +49,38 @@ pub fn by_word(target: &Creature, word: Word<'_>) -> Result<Outcome, RuleError> 
         Word::AddCondition(name) => {
             let rule = condition(name).ok_or_else(|| wrong("condition", "must be one of the 15 conditions"))?;
             if target.is_immune_to_condition(rule.name) {
-                return Ok(impossible(&format!("{} cannot be {}", target.name, rule.name)));
+                return Ok(impossible(&format!("{} is immune to the condition {}", target.name, rule.name)));
             }
             let level = (rule.name == "exhaustion").then(|| target.exhaustion().saturating_add(1).min(6));
             let condition = Condition { name: rule.name.to_owned(), level, ..Condition::default() };
-            let notes = format!("{} is {}.", target.name, rule.name);
+            let notes = begun(&target.name, &condition);
             Ok(changed(target, StateChange::AddCondition { creature: target.key().to_owned(), condition }, notes))
         }
         Word::RemoveCondition(name) => {
             let Some(known) = target.conditions.iter().find(|known| same(&known.name, name)) else {
-                return Ok(impossible(&format!("{} is not {name}", target.name)));
+                return Ok(impossible(&format!("{} has no condition {name}", target.name)));
             };
-            let notes = format!("{} is no longer {}.", target.name, known.name);
-            let change = StateChange::RemoveCondition { creature: target.key().to_owned(), name: known.name.clone() };
-            Ok(changed(target, change, notes))
+            let creature = target.key().to_owned();
+            let left = target.exhaustion().saturating_sub(1);
+            if same(&known.name, "exhaustion") && left > 0 {
+                let condition = Condition { level: Some(left), ..known.clone() };
+                let notes = begun(&target.name, &condition);
+                return Ok(changed(target, StateChange::AddCondition { creature, condition }, notes));
+            }
+            let notes = match same(&known.name, "exhaustion") {
+                true => format!("{} has no exhaustion any more.", target.name),
+                false => format!("{} is no longer {}.", target.name, known.name),
+            };
+            Ok(changed(target, StateChange::RemoveCondition { creature, name: known.name.clone() }, notes))
         }
+    }
+}
+
+/// What somebody has from now on, in a sentence.
+fn begun(name: &str, condition: &Condition) -> String {
+    match condition.level {
+        Some(level) => format!("{name} has exhaustion, level {level}."),
+        None => format!("{name} is {}.", condition.name),
     }
 }
 

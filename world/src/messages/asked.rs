@@ -2,18 +2,10 @@
 
 use rules::srd::{Ability, Advantage, SKILLS};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::service::NewMessage;
-use base::{
-    error::{Code, Error, Result},
-    stored::Columns,
-};
-use db::tenancy::TenantTx;
-use entity::{
-    CampaignId, CharacterId, MessageId,
-    message::{Author, Type},
-};
+use base::error::{Error, Result};
+use entity::MessageId;
 
 /// What a game master asks players to roll, as the message has it in `roll.asked`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,23 +72,6 @@ impl Asked {
         }
     }
 
-    /// The message that asks. `who` has the names and ids of those who are asked; nobody means everybody.
-    #[must_use]
-    pub fn message(&self, who: &[(String, CharacterId)]) -> NewMessage {
-        let names: Vec<&str> = who.iter().map(|(name, _)| name.as_str()).collect();
-        let whom = match names.as_slice() {
-            [] => String::new(),
-            [name] => format!(" {name}"),
-            [first @ .., last] => format!(" {} and {last}", first.join(", ")),
-        };
-        NewMessage {
-            kind: Type::System,
-            roll: Some(json!({ "asked": self })),
-            whisper_to: who.iter().map(|(_, id)| id.0.to_string()).collect(),
-            ..NewMessage::chat(Author::System, "", format!("The game master asks{whom} for a {}.", self.words()))
-        }
-    }
-
     /// What the result of this roll means, if its difficulty was told: `success by 2 against 15`.
     #[must_use]
     pub fn outcome(&self, total: i32, success: bool) -> Option<String> {
@@ -131,65 +106,4 @@ struct AnsweringRoll {
 #[must_use]
 pub fn answered_by(roll: &Value) -> Option<MessageId> {
     AnsweringRoll::deserialize(roll).ok().map(|roll| roll.asked)
-}
-
-/// A roll's message as the answer to the message that asked for it.
-#[must_use]
-pub fn answering(mut roll: NewMessage, asked: MessageId) -> NewMessage {
-    if let Some(Value::Object(members)) = &mut roll.roll {
-        members.insert("asked".to_owned(), json!(asked));
-    }
-    roll
-}
-
-/// A message that asks a player for a roll, locked until the transaction ends.
-pub struct Asking {
-    pub asked: Asked,
-    /// Whether not everybody was asked. Then only the game master sees the roll.
-    pub is_whisper: bool,
-}
-
-/// Finds what a message asks a player for, who has not rolled it yet. Two statements.
-///
-/// # Errors
-/// `conflict` if nobody asks for it any more, or if the player has rolled it.
-pub async fn asking(tx: &TenantTx, campaign: CampaignId, id: MessageId, player: CharacterId) -> Result<Asking> {
-    let late = || Error::new(Code::Conflict, "Nobody asks you for this roll any more.");
-    let row = sqlx::query(
-        "SELECT roll, whisper_to <> '[]' FROM message WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND author = 'system' \
-           AND (whisper_to = '[]' OR whisper_to @> to_jsonb($4::text)) FOR NO KEY UPDATE",
-    )
-    .bind(tx.tenant())
-    .bind(campaign.0)
-    .bind(id.0)
-    .bind(player.0.to_string())
-    .fetch_optional(&mut *tx.connection().await)
-    .await?
-    .ok_or_else(late)?;
-    let (roll, is_whisper) = row.read_all::<(Option<Value>, bool)>()?;
-    let asked = roll.as_ref().and_then(Asked::of_roll).ok_or_else(late)?;
-    if answered(tx, player, &[id.0]).await?.is_empty() {
-        return Ok(Asking { asked, is_whisper });
-    }
-    Err(Error::new(Code::Conflict, "You have rolled this already."))
-}
-
-/// Which of these messages a player has answered with a roll. One statement, or none if there are no ids.
-///
-/// # Errors
-/// Database errors.
-pub async fn answered(tx: &TenantTx, player: CharacterId, asked: &[uuid::Uuid]) -> Result<Vec<MessageId>> {
-    let Some(first) = asked.iter().min() else { return Ok(Vec::new()) };
-    let rows = sqlx::query(
-        "SELECT DISTINCT roll ->> 'asked' FROM message WHERE tenant_id = $1 AND player_id = $2 AND id > $3 AND type = 'roll' \
-           AND roll ->> 'asked' = ANY ($4)",
-    )
-    .bind(tx.tenant())
-    .bind(player.0)
-    .bind(first)
-    .bind(asked.iter().map(ToString::to_string).collect::<Vec<_>>())
-    .fetch_all(&mut *tx.connection().await)
-    .await?;
-    let ids = rows.iter().filter_map(|row| row.read_all::<(String,)>().ok());
-    Ok(ids.filter_map(|(id,)| id.parse().ok().map(MessageId)).collect())
 }

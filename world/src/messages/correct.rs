@@ -24,7 +24,7 @@ use edge::{
 /// turn, so that undoing the turn undoes it too.
 ///
 /// # Errors
-/// `conflict` for the answer of an NPC or owner, whose text its turn has as well; `precondition_failed`, `not_found`.
+/// `conflict` for dice, and for the answer of an NPC or owner, whose text its turn has as well; `precondition_failed`, `not_found`.
 pub async fn correct(
     app: &Edge,
     caller: &Caller,
@@ -40,8 +40,21 @@ pub async fn correct(
             let detail = format!("This is the answer of a turn. Correct it with PATCH …/turns/{turn}.");
             return Err(Error::new(Code::Conflict, detail));
         }
+        if it.roll.is_some() {
+            let detail = "This message is about dice, which cannot be corrected. Delete it, and roll or ask again.";
+            return Err(Error::new(Code::Conflict, detail));
+        }
         if let Some(turn) = it.turn_id {
             tx.act_as(&caller.actor().in_turn(turn, Origin::Turn)).await?;
+        }
+        // Another attempt at the answer is made to these words.
+        if let Some(turn) = it.turn_id.filter(|_| it.author == Author::Player) {
+            sqlx::query("UPDATE turn SET action = $3 WHERE tenant_id = $1 AND id = $2")
+                .bind(tx.tenant())
+                .bind(turn)
+                .bind(content)
+                .execute(&mut *tx.connection().await)
+                .await?;
         }
         let former = tokens::count_apart(it.content.clone()).await?;
         // Only messages of conversations have a number of tokens, which counts what stands around the words, too.

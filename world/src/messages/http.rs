@@ -64,7 +64,7 @@ pub async fn get(
 
 /// Corrects what a message says. Later prompts have the corrected text.
 ///
-/// The answer of an NPC or owner is corrected in its turn (`PATCH …/turns/{id}`).
+/// The answer of an NPC or owner is corrected in its turn (`PATCH …/turns/{id}`). A message about dice cannot be corrected.
 #[utoipa::path(patch, path = "/v1/campaigns/{c}/messages/{x}",
     tag = "messages", operation_id = "update_message", request_body(content = MessagePatch, content_type = "application/merge-patch+json"),
     params(("c" = String, Path, description = "Campaign id or slug"), ("x" = String, Path, description = "Id")),

@@ -2,10 +2,12 @@
 //! people they are for.
 
 pub mod asked;
+pub mod asking;
 pub mod correct;
 pub mod event;
 pub mod http;
 pub mod prompt_text;
+pub mod question;
 pub mod service;
 
 use crate::playing;

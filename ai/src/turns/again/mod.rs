@@ -191,6 +191,7 @@ pub(super) async fn run(
             let mut job = answer.job(&campaign, Way::Continuation, key);
             job.action = GOES_ON.to_owned();
             job.mechanics = None;
+            job.question = None;
             answer::run(&app, &caller, &job, &asker).await
         }
     }

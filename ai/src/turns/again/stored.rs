@@ -18,7 +18,7 @@ use base::{
 };
 use db::tenancy::{Actor, Origin, TenantTx};
 use edge::{caller::Caller, http::idempotency::IdempotencyKey};
-use entity::kind::EntityKind;
+use entity::{MessageId, kind::EntityKind};
 use llm::ReplyMode;
 use world::edits::{self, Conflict};
 
@@ -40,11 +40,13 @@ pub(super) struct Answer {
     pub entity: Uuid,
     pub player: Uuid,
     pub action: String,
-    /// The rules turn whose outcome it tells. Only [`Answer::find`] reads this member and the last one.
+    /// The rules turn whose outcome it tells. Only [`Answer::find`] reads this member and the last two.
     mechanics: Option<Uuid>,
     pub mode: ReplyMode,
     /// Whether no player said what it answers.
     pub is_unprompted: bool,
+    /// The message that it answers, if the player had said that before the turn began.
+    question: Option<MessageId>,
 }
 
 /// The columns of `turn t` that [`Answer::of_row`] reads, and `chosen` and `awaits`.
@@ -60,7 +62,10 @@ impl Answer {
         let sql = format!(
             "SELECT {COLUMNS}, t.record #>> '{{view,mechanics,turn_id}}' AS mechanics, \
                     EXISTS (SELECT FROM message m WHERE m.tenant_id = $1 AND m.player_id = t.player_id AND m.entity_id = t.entity_id \
-                            AND m.turn_id = t.id AND m.author = 'system') AS is_unprompted \
+                            AND m.turn_id = t.id AND m.author = 'system') AS is_unprompted, \
+                    (SELECT m.id FROM message m WHERE m.tenant_id = $1 AND m.player_id = t.player_id AND m.entity_id = t.entity_id \
+                       AND m.turn_id = t.id AND m.author = 'player' AND NOT EXISTS (SELECT FROM journal j WHERE j.tenant_id = $1 \
+                         AND j.turn_id = t.id AND j.table_name = 'message' AND j.row_id = m.id AND j.op = 'insert')) AS question \
              FROM turn t WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND t.id = $3 AND ($4::uuid IS NULL OR t.player_id = $4) {}",
             if lock == Lock::Yes { "FOR NO KEY UPDATE" } else { "" }
         );
@@ -84,6 +89,7 @@ impl Answer {
         answer.is_last(tx).await?;
         answer.mechanics = row.read::<Option<String>>("mechanics")?.and_then(|id| Uuid::try_parse(&id).ok());
         answer.is_unprompted = row.read("is_unprompted")?;
+        answer.question = row.read::<Option<Uuid>>("question")?.map(MessageId);
         Ok(answer)
     }
 
@@ -129,6 +135,7 @@ impl Answer {
                 ReplyMode::Native
             },
             is_unprompted: false,
+            question: None,
         })
     }
 
@@ -187,7 +194,7 @@ impl Answer {
     pub(super) fn job(self, campaign: &str, way: Way, body_key: Option<IdempotencyKey>) -> Job {
         let (entity, player) = (self.entity.to_string(), self.player.to_string());
         let usual = Job::new(campaign, (self.kind, &entity), &player, self.action);
-        Job { mechanics: self.mechanics, key: body_key, way, ..usual }
+        Job { mechanics: self.mechanics, question: self.question, key: body_key, way, ..usual }
     }
 }
 

@@ -22,9 +22,19 @@ use crate::{
     },
     state::Ai,
 };
-use base::error::Result;
-use edge::{caller::Caller, http::Written};
+use base::error::{Error, Result};
+use db::tenancy::TenantTx;
+use edge::{
+    auth::player,
+    caller::Caller,
+    http::{
+        Written,
+        resource::{Ref, campaign_id},
+    },
+};
+use entity::{CampaignId, CharacterId, MessageId};
 use open::Opener;
+use world::messages::question;
 
 /// Runs a turn to its end.
 ///
@@ -58,4 +68,35 @@ fn prompt_request<'a>(cx: &'a Cx<'a>, job: &'a Job) -> PromptRequest<'a> {
     let Job { campaign, kind, entity, player, mode, .. } = job;
     let names = PromptNames { campaign, kind: *kind, entity, player };
     PromptRequest::new(&cx.app.prompts, cx.caller, names, *mode, &cx.models)
+}
+
+/// The most characters of what a player does or says.
+const ACTION_CHARS_MAX: usize = 4000;
+
+/// Why nobody can answer these words; none if they fit.
+#[must_use]
+pub(super) fn unfit(text: &str) -> Option<&'static str> {
+    match text.chars().count() {
+        _ if text.trim().is_empty() => Some("must not be blank"),
+        count if count > ACTION_CHARS_MAX => Some("must have at most 4000 characters"),
+        _ => None,
+    }
+}
+
+/// The words of a message that a player said and nobody has answered, for a game master.
+///
+/// # Errors
+/// `forbidden`; `validation_failed` unless it is a message of this player that is short enough; `conflict` if it has been answered.
+pub async fn words(app: &Ai, caller: &Caller, (campaign, player): (&str, &str), id: MessageId) -> Result<String> {
+    caller.needs_game_master("Naming a message")?;
+    let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
+    let campaign = campaign_id(&tx, caller, &Ref::parse(campaign)).await?;
+    let player = player::id(&tx, campaign, player).await?;
+    let words = question::words(&tx, CampaignId(campaign), id, CharacterId(player)).await?;
+    match unfit(&words) {
+        None => Ok(words),
+        Some(why) => {
+            Err(Error::invalid("/message_id", "invalid_value", format!("has words that do not fit: they {why}")))
+        }
+    }
 }

@@ -35,6 +35,7 @@ use edge::{caller::Caller, http::answered};
 use entity::kind::EntityKind;
 use world::{
     fallen::{Fallen, NEITHER},
+    messages::question,
     npcs,
     owners::{Influence, influence},
     paused::{self, AiPaused},
@@ -68,7 +69,7 @@ impl<'a> Opener<'a> {
     /// tokens, because the quota must be checked first.
     async fn open_cached(&self, start: Start, mechanics: Option<Mechanics>) -> Result<Option<AnswerTurn<'a>>> {
         let Cx { app, caller, ref models, .. } = *self.cx;
-        let is_usual = matches!(self.job.way, Way::Answer);
+        let is_usual = matches!(self.job.way, Way::Answer) && self.job.question.is_none();
         if start.place != Place::Free || !is_usual || caller.tenant.limits.tokens_per_day > 0 {
             return Ok(None);
         }
@@ -126,6 +127,9 @@ impl<'a> Opener<'a> {
         }
         may_be_asked(caller, self.job, &turn.base)?;
         may_talk(self.job, &turn.base)?;
+        if let Some(question) = self.job.question {
+            question::take(&tx, question, &turn.talk.actor(), turn.base.key.entity).await?;
+        }
         tx.commit().await?;
         Ok(match start.place {
             Place::Queue => Opening::Waits(turn.talk.id),
@@ -201,7 +205,7 @@ fn may_be_asked(caller: &Caller, job: &Job, base: &BasePrompt) -> Result<()> {
     }
     let entity = &base.cast.entity;
     let paused = AiPaused::of(&base.cast.settings);
-    if paused.all || paused.names(&entity.id, &entity.slug) { Err(paused::refusal(&entity.name)) } else { Ok(()) }
+    if paused.all || paused.names(entity.id, &entity.slug) { Err(paused::refusal(&entity.name)) } else { Ok(()) }
 }
 
 /// Checks that the dead and the unconscious stay silent, unless the campaign lets the dead speak. A game master cannot talk to them either.

@@ -130,9 +130,14 @@ impl AnswerTurn<'_> {
         let messages = self.messages(&narrative, narrative_tokens);
         // An answer that nobody asked for waits until the player can hear it.
         let reply = self.job.reaction.as_ref().map(|reaction| self.reply(reaction, &narrative, &messages));
-        let ended =
-            Ended { status, record, calls: &self.talk.llm_calls, answer: answer.stored(), reply: reply.as_ref() };
-        let said = if reply.is_some() { &[] } else { &messages[..] };
+        // What the player has said already is not written again.
+        let (question, said) = match (&reply, self.job.question) {
+            (Some(_), _) => (None, &messages[..0]),
+            (None, Some(_)) => (Some(&messages[0]), &messages[1..]),
+            (None, None) => (None, &messages[..]),
+        };
+        let calls = &self.talk.llm_calls;
+        let ended = Ended { status, record, calls, answer: answer.stored(), reply: reply.as_ref(), question };
         self.talk.save_told().await;
         self.talk.end(&self.row(), ended, said, Rest::default()).await?;
         if reply.is_none() {
@@ -143,7 +148,7 @@ impl AnswerTurn<'_> {
 
     /// The turn's two messages: the player's and the answer.
     fn messages(&self, narrative: &str, narrative_tokens: u32) -> [NewMessage; 2] {
-        let player_message = Uuid::now_v7();
+        let player_message = self.job.question.map_or_else(Uuid::now_v7, |question| question.0);
         let message = |author, name: &str, content| NewMessage {
             player_id: Some(self.base.key.player),
             entity_id: Some(self.base.key.entity),
@@ -151,15 +156,23 @@ impl AnswerTurn<'_> {
             ..NewMessage::chat(author, name, content)
         };
         let cast = &self.base.cast;
+        let window_start = self.kept().exchanges.iter().map(|e| e.id).chain([player_message]).min();
+        // The newest of the conversation has it: the question, unless that was said before others were answered.
+        let (of_question, of_answer) =
+            if self.job.question.is_some() { (None, window_start) } else { (window_start, None) };
         let mut messages = [
             NewMessage {
                 id: player_message,
                 prompt_text: Some(self.shown.turn.without_words()),
                 tokens: self.shown.turn.tokens,
-                window_start: Some(self.kept().exchanges.first().map_or(player_message, |e| e.id)),
+                window_start: of_question,
                 ..message(Author::Player, &cast.player.name, self.job.action.clone())
             },
-            NewMessage { tokens: narrative_tokens, ..message(Author::Ai, &cast.entity.name, narrative.to_owned()) },
+            NewMessage {
+                tokens: narrative_tokens,
+                window_start: of_answer,
+                ..message(Author::Ai, &cast.entity.name, narrative.to_owned())
+            },
         ];
         if self.job.way.is_unprompted() {
             unsaid(&mut messages[0]);

@@ -81,7 +81,7 @@ impl<'a> Opener<'a> {
             Opened::Replay(stored) => return Ok(Opening::Replay(stored)),
             Opened::Runs(id) => talk.id = id,
         }
-        if paused::is_all(&tx, CampaignId(campaign)).await? {
+        if paused::holds_for(caller) && paused::is_all(&tx, CampaignId(campaign)).await? {
             return Err(paused::refusal(playing.speaker()));
         }
         if start.place == Place::Queue {

@@ -116,7 +116,8 @@ impl GmTurn<'_> {
     async fn finish(&self, prompt: &GmPrompt, status: Status) -> Result<Made<TurnView>> {
         let narrative = self.talk.narrative();
         let Recorded { answer, record } = self.recorded(status, &narrative)?;
-        let ended = Ended { status, record, calls: &self.talk.llm_calls, answer: answer.stored(), reply: None };
+        let ended =
+            Ended { status, record, calls: &self.talk.llm_calls, answer: answer.stored(), reply: None, question: None };
         let said = self.turn_messages(prompt, narrative).await?;
         self.talk.save_told().await;
         self.talk.end(&self.job.row(&self.talk, Place::Free), ended, &said, Rest::default()).await?;

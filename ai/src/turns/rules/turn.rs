@@ -160,6 +160,7 @@ impl<V: Serialize> RulesTurn<'_, V> {
             calls: &self.talk.llm_calls,
             answer: answer.stored(),
             reply: None,
+            question: None,
         };
         if let Some(live) = &self.talk.asker.live {
             live.say(&raw);

@@ -37,6 +37,8 @@ pub struct Ended<'a> {
     pub answer: &'a StoredAnswer,
     /// What the turn says to its player, if it is a reaction.
     pub reply: Option<&'a NewReply<'a>>,
+    /// The player's message that the turn has taken and answers, as the model read it.
+    pub question: Option<&'a NewMessage>,
 }
 
 /// The reply of a reaction, as `turn_end` stores it.
@@ -68,6 +70,16 @@ struct EndedRow<'a> {
     messages: &'a [NewMessage],
     dice: Option<DiceRow>,
     reply: Option<&'a NewReply<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<QuestionRow<'a>>,
+}
+
+/// How the model read a message that the player had said already.
+#[derive(Serialize)]
+struct QuestionRow<'a> {
+    id: Uuid,
+    prompt_text: Option<&'a str>,
+    tokens: u32,
 }
 
 /// The counters of a fair stream that the turn used.
@@ -153,6 +165,11 @@ fn bind_end<'q>(
         messages,
         dice: claim.map(|claim| DiceRow { seed: claim.seed, before: claim.before, after: claim.after }),
         reply: ended.reply,
+        question: ended.question.map(|question| QuestionRow {
+            id: question.id,
+            prompt_text: question.prompt_text.as_deref(),
+            tokens: question.tokens,
+        }),
     };
     q.bind(Json(row)).bind(&ended.record).bind(new.key.map(|_| ended.answer.body()))
 }

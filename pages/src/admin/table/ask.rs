@@ -7,7 +7,10 @@ use rules::srd::{Ability, Advantage, SKILLS};
 use super::{answer::done, say};
 use crate::admin::InCampaign;
 use base::error::{Error, Result};
-use world::{messages::asked::Asked, table};
+use world::{
+    messages::{asked::Asked, asking::request},
+    table,
+};
 
 /// The most players who are asked by name.
 const NAMED_MAX: usize = 20;
@@ -41,15 +44,20 @@ async fn asked(at: &InCampaign) -> Result<()> {
     let named: Vec<&str> = at.form.all("who").filter(|slug| !slug.is_empty()).take(NAMED_MAX).collect();
     let characters = match named.is_empty() {
         true => Vec::new(),
-        false => table::characters(&at.read().await?, at.campaign.id.0).await?,
+        false => table::characters(&at.read().await?, at.campaign.id).await?,
     };
     let mut who = Vec::new();
     for slug in named {
         let found = characters.iter().find(|person| person.slug == slug);
-        let gone =
-            || Error::invalid("/who", "unknown_reference", "Whom you chose is no longer here. Nobody was asked.");
+        let gone = || {
+            Error::invalid(
+                "/who",
+                "unknown_reference",
+                "Whom you chose is not in the world any more, so nobody was asked.",
+            )
+        };
         let person = found.ok_or_else(gone)?;
         who.push((person.name.clone(), CharacterId(person.id)));
     }
-    say::write(at, async |_| Ok(asked.message(&who))).await
+    say::write(at, async |_| Ok(request(&asked, &who))).await
 }

@@ -41,7 +41,8 @@ const PLACE_CHARS_MAX: usize = 200;
 #[template(path = "admin/table-change.html", blocks = ["form"])]
 struct ChangePage {
     frame: Frame,
-    token: String,
+    /// The hidden fields of its forms.
+    fields: String,
     table: String,
     root: String,
     /// `characters/SLUG` or `npcs/SLUG`.
@@ -61,11 +62,24 @@ struct ChangePage {
 render_blocks!(ChangePage: as_form);
 
 impl ChangePage {
+    /// The attributes of each form that changes somebody. A form has one thing to do, so that the key Enter does it.
+    fn attributes(&self) -> String {
+        let path = format!("{}/change", self.table);
+        format!(
+            r##"method="post" action="{path}" hx-post="{path}" hx-target="#change" hx-swap="innerHTML" hx-sync="#change:drop" hx-disabled-elt="find button""##
+        )
+    }
+
     /// The names of the conditions.
     fn conditions(&self) -> impl Iterator<Item = &'static str> {
         CONDITIONS.iter().map(|rule| rule.name)
     }
 }
+
+/// Stands for somebody who is gone.
+#[derive(Template)]
+#[template(path = "admin/table-gone.html")]
+struct Gone;
 
 /// Somebody whom a form names.
 struct Subject {
@@ -100,8 +114,11 @@ impl Subject {
 
 /// The form for somebody.
 pub async fn form(at: InCampaign) -> Result<HttpResponse> {
-    let subject = Subject::find(&at, &given(at.request.query_string(), "who")).await?;
-    at.show(&page(&at, subject, None).await?)
+    match Subject::find(&at, &given(at.request.query_string(), "who")).await {
+        // The form is open while somebody else deletes whom it is about.
+        Err(error) if error.code == Code::NotFound && is_htmx(&at.request) => at.piece(&Gone),
+        subject => at.show(&page(&at, subject?, None).await?),
+    }
 }
 
 async fn page(at: &InCampaign, it: Subject, told: Option<String>) -> Result<ChangePage> {
@@ -110,14 +127,16 @@ async fn page(at: &InCampaign, it: Subject, told: Option<String>) -> Result<Chan
     let named = places.into_iter().map(|place| place.location).filter(|place| !place.is_empty());
     let frame = at.frame(&it.name, Tab::Table);
     let paused = AiPaused::of(&at.campaign.settings);
+    // A slug is safe in an attribute.
+    let who = format!("{}/{}", if it.is_npc() { "npcs" } else { "characters" }, it.slug);
     Ok(ChangePage {
-        token: format!("{}{}", frame.token(), super::form_id()),
+        fields: format!(r#"{}{}<input type="hidden" name="who" value="{who}">"#, frame.token(), super::form_id()),
         frame,
         table: at.url("table"),
         root: at.url(""),
-        who: format!("{}/{}", if it.is_npc() { "npcs" } else { "characters" }, it.slug),
+        who,
         is_npc: it.is_npc(),
-        is_paused: paused.names(&it.who.id(), &it.slug),
+        is_paused: paused.names(it.who.id(), &it.slug),
         all_paused: paused.all,
         state: seat::state(&tx, at.campaign.id, it.who).await?,
         place: it.location.unwrap_or_default(),

@@ -2,10 +2,10 @@
 
 use actix_web::HttpResponse;
 use askama::Template;
-use entity::message::{self, Type};
+use entity::message::{self, Author};
 use uuid::Uuid;
 
-use super::answer::done;
+use super::{Around, answer::done};
 use crate::{
     admin::{Frame, InCampaign, Tab},
     render_blocks,
@@ -34,13 +34,24 @@ struct LinePage {
     speaker: String,
     /// Whether it has words to correct. A roll has none.
     has_words: bool,
+    /// The NPCs who can answer it now, if it is a player's line that nobody has answered.
+    speakers: Option<String>,
 }
 render_blocks!(LinePage: as_form);
 
 /// The form for a line.
 pub async fn line(at: InCampaign) -> Result<HttpResponse> {
-    let line = find(&at).await?;
-    let frame = at.frame("Correct a line", Tab::Table);
+    let line = find(&at, at.path("x")).await?;
+    let frame = at.frame("A line of the table", Tab::Table);
+    // It was said to everybody, and nobody has answered it.
+    let is_open = line.author == Author::Player
+        && line.turn_id.is_none()
+        && line.player_id.is_some()
+        && line.whisper_to.is_empty();
+    let speakers = match is_open && line.roll.is_none() {
+        true => Some(Around::speakers(&at).await?),
+        false => None,
+    };
     at.show(&LinePage {
         token: frame.token(),
         frame,
@@ -49,12 +60,14 @@ pub async fn line(at: InCampaign) -> Result<HttpResponse> {
         version: line.version,
         speaker: line.speaker.0.alias.unwrap_or(line.speaker.0.name),
         content: line.content,
-        has_words: line.kind != Type::Roll,
+        has_words: line.roll.is_none(),
+        speakers,
     })
 }
 
-async fn find(at: &InCampaign) -> Result<message::Model> {
-    let id = Uuid::try_parse(at.path("x")).map_err(|_| Error::not_found("message"))?;
+/// A line by its id.
+pub(super) async fn find(at: &InCampaign, id: &str) -> Result<message::Model> {
+    let id = Uuid::try_parse(id).map_err(|_| Error::not_found("message"))?;
     let tx = at.read().await?;
     resource::find::<Messages>(&tx, &at.caller, Some(&Ref::Id(at.campaign.id.0)), &Ref::Id(id)).await
 }
@@ -66,7 +79,7 @@ fn shown(at: &InCampaign) -> Result<Expected> {
 }
 
 /// Says in words that a line is no longer as the form showed it.
-fn late(error: Error) -> Error {
+pub(super) fn late(error: Error) -> Error {
     match error.code {
         Code::PreconditionFailed => {
             Error::new(Code::Conflict, "Somebody changed this line in the meantime. Look at it and try again.")
@@ -87,7 +100,7 @@ async fn corrected(at: &InCampaign) -> Result<()> {
         let message = format!("Write what the line says, in at most {CONTENT_CHARS_MAX} characters.");
         return Err(Error::invalid("/text", "invalid_value", message));
     }
-    let (line, expected) = (find(at).await?, shown(at)?);
+    let (line, expected) = (find(at, at.path("x")).await?, shown(at)?);
     let campaign = Ref::Id(at.campaign.id.0);
     match line.turn_id.filter(|_| is_answer(&line)) {
         Some(turn) => {

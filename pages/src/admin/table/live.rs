@@ -13,11 +13,11 @@ use crate::{
     },
 };
 use ai::state::Ai;
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use db::{feeds::Feed, tenancy::TenantTx};
 use world::table::Changes;
 
-/// Follows the table: `message`, `fights`, `paused`, `speakers`, `hearers`, `subjects`, `here`, and `over` when the user can no longer see it.
+/// Follows the table: `message`, `fights`, `paused`, `speakers`, `hearers`, `subjects`, `here`, `changed` without content, and `over` when the user can no longer see it.
 pub async fn follow(
     at: std::result::Result<InCampaign, Error>,
     app: web::Data<Ai>,
@@ -26,7 +26,9 @@ pub async fn follow(
 ) -> Result<HttpResponse> {
     let after = from.into_inner().or_later(&request);
     let at = match at {
-        Err(error) if live::is_over(&error) && is_follower(&request) => return Ok(live::over(Master::OVER)),
+        Err(error) if (live::is_over(&error) || error.code == Code::Forbidden) && is_follower(&request) => {
+            return Ok(live::over(Master::OVER));
+        }
         at => at?,
     };
     let master = Master { view: View::of(&at), proof: at.proof()?, sent: [0; 5] };
@@ -75,6 +77,7 @@ impl Onlooker for Master {
         if changes.any(&["campaign", "character", "npc", "encounter"]) {
             let Around { paused, speakers, hearers, subjects, here } =
                 Around::read(&self.view, tx, ("", ""), "").await?;
+            pieces.push(("changed", String::new()));
             let around = [
                 ("paused", paused),
                 ("speakers", speakers),

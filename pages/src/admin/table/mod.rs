@@ -2,7 +2,7 @@
 //! with the scope `gm`.
 //!
 //! - [`live`] keeps the page up to date, with the pieces of [`View`].
-//! - [`say`]: speaking as the narrator or as an NPC, whispers and dice. [`ask`]: rolls of players. [`lines`]: lines that are struck or corrected.
+//! - [`say`]: speaking as the narrator or as an NPC, whispers and dice. [`ask`]: rolls of players. [`reply`]: answers of NPCs. [`lines`]: lines that are struck or corrected.
 //! - [`change`]: hit points, conditions and places. [`pause`]: whose AI is paused. [`answer`]: what forms at the table answer.
 
 pub(super) mod answer;
@@ -11,6 +11,7 @@ mod change;
 mod lines;
 mod live;
 mod pause;
+mod reply;
 mod say;
 
 use actix_web::HttpResponse;
@@ -23,6 +24,7 @@ pub use change::{change, form};
 pub use lines::{correct, line, strike};
 pub use live::follow;
 pub use pause::pause;
+pub use reply::{answer_now, turn};
 pub use say::{roll, say};
 
 use self::pause::Paused;
@@ -74,7 +76,7 @@ impl View {
 
     /// The open fights. `fields` are the hidden fields of their forms. One statement.
     async fn fights(&self, tx: &TenantTx, fields: String) -> Result<String> {
-        let fights = table::fights(tx, self.campaign.0, &self.caller).await?;
+        let fights = table::fights(tx, self.campaign, &self.caller).await?;
         let path = format!("{}/encounters", self.root);
         let fights = fights.iter().map(|fight| Fight::of(fight, &path, false).led(true).live()).collect();
         rendered(&Fights { fights, token: fields })
@@ -98,6 +100,8 @@ struct Fights {
 #[template(path = "admin/table-here.html")]
 struct Here<'a> {
     view: &'a View,
+    /// Whether there are more people than are listed.
+    is_cut: bool,
     places: &'a [PlaceSeen],
 }
 
@@ -105,6 +109,13 @@ impl Here<'_> {
     fn location_path(&self, location: &str) -> String {
         format!("{}/{}", self.view.root, super::entity::location_path(location))
     }
+}
+
+/// Whether a kind of people has as many as are listed at most.
+fn is_cut(places: &[PlaceSeen]) -> bool {
+    let most = usize::try_from(seat::PEOPLE_MAX).unwrap_or(usize::MAX);
+    let people = || places.iter().flat_map(|place| &place.people);
+    ["characters", "npcs"].iter().any(|kind| people().filter(|person| person.kind == *kind).count() >= most)
 }
 
 /// People to choose from.
@@ -129,13 +140,19 @@ struct Around {
 }
 
 impl Around {
-    /// Two statements. The first of `chosen` is the slug of an NPC to speak as, the second that of a character to whisper to.
+    /// The NPCs who can speak, as choices. One statement.
+    async fn speakers(at: &InCampaign) -> Result<String> {
+        let places = seat::everybody(&at.read().await?, at.campaign.id).await?;
+        let people = places.iter().flat_map(|place| &place.people).filter(|person| person.kind == "npcs").collect();
+        rendered(&People { nobody: "", people, chosen: "" })
+    }
+
+    /// Three statements. The first of `chosen` is the slug of an NPC to speak as, the second that of a character to whisper to.
     /// `token` is that of the forms.
     async fn read(view: &View, tx: &TenantTx, chosen: (&str, &str), token: &str) -> Result<Self> {
         let places = seat::everybody(tx, view.campaign).await?;
         let all = paused::is_all(tx, view.campaign).await?;
-        let names = places.iter().flat_map(|place| &place.people).filter(|person| person.is_paused && !all);
-        let names = names.map(|person| person.name.as_str()).collect();
+        let names = paused::names(tx, view.campaign).await?;
         let of = |kind: &'static str| places.iter().flat_map(|place| &place.people).filter(move |p| p.kind == kind);
         let choice = |nobody, kind, chosen| rendered(&People { nobody, people: of(kind).collect(), chosen });
         Ok(Self {
@@ -143,7 +160,7 @@ impl Around {
             speakers: choice("Narrator", "npcs", chosen.0)?,
             hearers: choice("everyone at the table", "characters", chosen.1)?,
             subjects: choice("nobody", "characters", "")?,
-            here: rendered(&Here { view, places: &places })?,
+            here: rendered(&Here { view, is_cut: is_cut(&places), places: &places })?,
         })
     }
 }

@@ -22,8 +22,8 @@ pub(super) struct Paused<'a> {
     pub table: &'a str,
     pub token: &'a str,
     pub all: bool,
-    /// The names of the NPCs at whom it is paused.
-    pub names: Vec<&'a str>,
+    /// The names of the NPCs and owners at whom it is paused.
+    pub names: Vec<String>,
 }
 
 /// Pauses the AI, or lets it go on.
@@ -45,7 +45,8 @@ async fn paused(at: &InCampaign) -> Result<()> {
             now.all = pauses;
         } else {
             let campaign = Ref::Id(at.campaign.id.0);
-            let npc = resource::find::<Npcs>(tx, &at.caller, Some(&campaign), &Ref::parse(named)).await?;
+            let slug = named.strip_prefix("npcs/").unwrap_or_default();
+            let npc = resource::find::<Npcs>(tx, &at.caller, Some(&campaign), &Ref::parse(slug)).await?;
             now.entities.retain(|known| *known != npc.slug && Ref::parse(known) != Ref::Id(npc.id.0));
             now.entities.extend(pauses.then_some(npc.slug));
         }

@@ -55,7 +55,7 @@ async fn said(at: &InCampaign) -> Result<()> {
     }
     let (whisper_to, text) = match whisper::parse(text) {
         Some(rest) => {
-            let characters = table::characters(&tx, at.campaign.id.0).await?;
+            let characters = table::characters(&tx, at.campaign.id).await?;
             let (to, words) = whisper::addressed(&characters, false, rest)?;
             (vec![to], words)
         }
@@ -168,7 +168,11 @@ async fn hearer(at: &InCampaign, tx: &TenantTx) -> Result<Vec<String>> {
 /// Somebody who was chosen from a list and is gone since. A whisper is then not said aloud.
 fn gone(field: &'static str) -> impl Fn(Error) -> Error {
     move |error| match error.code.status() {
-        404 => Error::invalid(field, "unknown_reference", "Whom you chose is no longer here. Nothing was said."),
+        404 => Error::invalid(
+            field,
+            "unknown_reference",
+            "Whom you chose is not in the world any more, so nothing was sent.",
+        ),
         _ => error,
     }
 }
