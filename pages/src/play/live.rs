@@ -105,7 +105,7 @@ impl Onlooker for Player {
     }
 
     async fn pieces(&mut self, seat: &Seat, changes: &Changes) -> Result<Vec<(&'static str, String)>> {
-        self.replies_wait |= !changes.of("reply", Some("insert")).next().is_none();
+        self.replies_wait |= changes.of("reply", Some("insert")).next().is_some();
         let mut changed = ChangedMessages::of(changes);
         let mut said = seat.messages(changed.to_read()).await?;
         // What this player's rolls answer no longer asks for them.
