@@ -5,8 +5,8 @@ mod support;
 use rules::{
     dice::Given,
     resolve::{
-        Circumstances, DamageArgs, DamagePart, HealingArgs, Outcome, RestArgs, RestType, RuleError, StateChange,
-        apply_damage, apply_healing, resolve_death_save, resolve_fall, take_rest,
+        Circumstances, DamageArgs, DamagePart, HealingArgs, Outcome, RestArgs, RestType, RuleError, StateChange, Word,
+        apply, apply_damage, apply_healing, by_word, resolve_death_save, resolve_fall, take_rest,
     },
     sheet::{Concentration, Creature, DeathSaves, HitDice, Life, Resource, Worn},
     srd::Advantage,
@@ -403,4 +403,40 @@ fn long_rests_of_the_exhausted() {
     assert!(!begins(&tired()) && begins(&with_conditions(tired(), &["exhaustion 2"])));
     let saved = Creature { death_saves: DeathSaves { successes: 1, failures: 2 }, ..tired() };
     assert_eq!(after(&saved, &rest(&saved, &long, &[])).death_saves, DeathSaves::default());
+}
+
+#[test]
+fn a_game_masters_word_follows_the_rules_without_dice() {
+    let after = |before: &Creature, word: Word<'_>| {
+        let outcome = by_word(before, word).expect("nothing is rolled");
+        let mut now = before.clone();
+        apply(&mut now, &outcome.effects);
+        (now, outcome.notes, outcome.impossible)
+    };
+    let hurt = Creature { id: "a".to_owned(), name: "Alice".to_owned(), hp: 9, max_hp: 10, ..Creature::default() };
+    let (now, ..) = after(&hurt, Word::TempHp(4));
+    let (now, ..) = after(&now, Word::TempHp(2));
+    assert_eq!(now.temp_hp, 4, "they do not add up");
+    let (now, ..) = after(&now, Word::Damage(6));
+    assert_eq!((now.hp, now.temp_hp), (7, 0));
+    assert_eq!(after(&now, Word::Heal(99)).0.hp, 10);
+    // Exhaustion has levels; other conditions are there or not.
+    let mut now = now;
+    for level in 1..=2 {
+        let (next, notes, _) = after(&now, Word::AddCondition("Exhaustion"));
+        assert_eq!((next.exhaustion(), notes), (level, format!("Alice has exhaustion, level {level}.")));
+        now = next;
+    }
+    let (now, notes, _) = after(&now, Word::RemoveCondition("exhaustion"));
+    assert_eq!((now.exhaustion(), notes.as_str()), (1, "Alice has exhaustion, level 1."));
+    let (now, notes, _) = after(&now, Word::RemoveCondition("exhaustion"));
+    assert_eq!((now.exhaustion(), notes.as_str()), (0, "Alice has no exhaustion any more."));
+    let (now, notes, _) = after(&now, Word::AddCondition("PRONE"));
+    assert_eq!((now.conditions.len(), notes.as_str()), (1, "Alice is prone."));
+    let (now, notes, _) = after(&now, Word::RemoveCondition("prone"));
+    assert_eq!((now.conditions.len(), notes.as_str()), (0, "Alice is no longer prone."));
+    assert!(after(&now, Word::RemoveCondition("prone")).2, "she is not prone");
+    for wrong in [Word::Damage(-1), Word::Heal(1_000_001), Word::TempHp(i32::MIN), Word::AddCondition("sleepy")] {
+        assert!(by_word(&now, wrong).is_err(), "{wrong:?}");
+    }
 }

@@ -2,8 +2,9 @@
 //! with the scope `gm`.
 //!
 //! - [`live`] keeps the page up to date, with the pieces of [`View`].
-//! - [`say`]: speaking as the narrator or as an NPC, whispers and dice. [`ask`]: rolls of players. [`reply`]: answers of NPCs. [`lines`]: lines that are struck or corrected.
-//! - [`change`]: hit points, conditions and places. [`pause`]: whose AI is paused. [`answer`]: what forms at the table answer.
+//! - [`mod@say`]: speaking as the narrator or as an NPC, whispers and dice. [`mod@ask`]: rolls of players. [`reply`]: answers of NPCs.
+//!   [`lines`]: lines that are struck or corrected.
+//! - [`mod@change`]: hit points, conditions and places. [`mod@pause`]: whose AI is paused. [`answer`]: what forms at the table answer.
 
 pub(super) mod answer;
 mod ask;
