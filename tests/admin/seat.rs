@@ -54,6 +54,8 @@ async fn a_game_master_speaks_as_the_narrator_and_as_npcs_and_reads_everything()
         (&rolled["roll"]["total"], &rolled["blind"], &rolled["author"]),
         (&json!(7), &json!(true), &json!("gm"))
     );
+    mara.post(&say, &[("text", "/r 1d1+8"), ("blind", "1")]).await.expect(303);
+    assert_eq!(newest(&world).await["blind"], true, "a typed roll is secret, too");
     // A whisper of players to each other.
     let secret = json!({ "content": "Trust nobody.", "author": "player", "player_id": MALLORY, "whisper_to": [ALICE],
         "speaker": { "name": "Mallory" } });

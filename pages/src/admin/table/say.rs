@@ -118,10 +118,12 @@ async fn rolls(at: &InCampaign) -> Result<()> {
     };
     // A button names a die; the field beside it has the formula.
     let formula = at.form.get("die").unwrap_or_else(|| at.form.text("formula"));
-    rolled(at, NewMessage { blind: at.form.has("blind"), ..voice }, formula).await
+    rolled(at, voice, formula).await
 }
 
+/// Rolls a formula in somebody's name. Only game masters see it if the form says so, whether it is typed or clicked.
 async fn rolled(at: &InCampaign, voice: NewMessage, formula: &str) -> Result<()> {
+    let voice = NewMessage { blind: at.form.has("blind"), ..voice };
     write(at, async |tx| {
         let facts = dice::rolled(tx, at.campaign.id, (formula, ""), &|_| None).await?;
         Ok(dice::told(facts, voice.clone()))
