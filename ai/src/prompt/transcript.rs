@@ -1,7 +1,7 @@
 //! The conversation of one entity with one player. It only grows, and is cut to half when it exceeds its budget.
 //!
-//! The beginning of the window is stored with each message of a player, so that every replica sees the same prefix. A turn writes
-//! its messages when it commits, so only turns that succeeded and were not undone have any.
+//! The beginning of the window is stored with each exchange, so that every replica sees the same prefix. A turn writes its messages when
+//! it commits, so only turns that succeeded and were not undone have any.
 
 use std::{collections::HashMap, sync::Arc};
 

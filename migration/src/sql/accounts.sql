@@ -140,8 +140,7 @@ BEGIN
 END $$;
 
 -- Who holds a live session, in which tenant, and with which role. If they no longer belong to that tenant, another of their tenants counts.
--- Without any membership there is no role. Stores once a minute that the session was seen, if its user does
--- something.
+-- Without any membership there is no role. Stores once a minute that the session was seen, if its user is doing something.
 CREATE FUNCTION session_of(its_hash bytea, idle_seconds int, is_active boolean) RETURNS TABLE (
     user_id uuid, email text, name text, role text, tenants bigint, tenant_id uuid, tenant_name text,
     limits jsonb, settings jsonb, tenant_version bigint, origins text[], llm_api_key bytea, switched_off text[], has_second_factor boolean)

@@ -383,10 +383,15 @@ CREATE FUNCTION all_ai_paused(settings jsonb) RETURNS boolean LANGUAGE sql IMMUT
     SELECT coalesce(settings @? '$.ai_paused.all ? (@ == true)', false)
 $$;
 
--- The NPCs and owners whose AI is paused alone: those whom the setting names, by id or slug.
+-- The NPCs and owners whose AI is paused alone: those whom the setting names, by id or slug. Each name is looked up in an index, because this
+-- is read for every campaign with reactions that wait.
 CREATE FUNCTION ai_paused_alone(its_tenant uuid, its_campaign uuid, settings jsonb) RETURNS uuid[] LANGUAGE sql STABLE AS $$
     SELECT CASE WHEN jsonb_typeof(settings #> '{ai_paused,entities}') = 'array' THEN ARRAY(
         SELECT a.actor_id FROM jsonb_array_elements_text(settings #> '{ai_paused,entities}') AS n (name)
-        JOIN actor_slug a ON a.tenant_id = its_tenant AND a.campaign_id = its_campaign AND (a.slug = n.name OR a.actor_id::text = lower(n.name)))
+        JOIN actor_slug a ON a.tenant_id = its_tenant AND a.campaign_id = its_campaign AND a.slug = n.name
+        UNION ALL
+        SELECT a.actor_id FROM jsonb_array_elements_text(settings #> '{ai_paused,entities}') AS n (name)
+        JOIN actor_slug a ON a.tenant_id = its_tenant AND a.campaign_id = its_campaign
+          AND a.actor_id = CASE WHEN n.name ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN n.name::uuid END)
     ELSE '{}' END
 $$;

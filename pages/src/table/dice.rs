@@ -19,11 +19,7 @@ const COMMANDS: [&str; 2] = ["/roll", "/r"];
 /// The formula after the command, if the text is a roll.
 #[must_use]
 pub(crate) fn parse(text: &str) -> Option<&str> {
-    COMMANDS.iter().find_map(|command| {
-        let (head, rest) = text.split_at_checked(command.len())?;
-        let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
-        (head.eq_ignore_ascii_case(command) && ends).then(|| rest.trim())
-    })
+    super::command::rest(text, &COMMANDS)
 }
 
 /// Rolls a formula. `flavor` says for what; `value` is what the names in it mean.

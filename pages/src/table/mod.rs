@@ -1,6 +1,7 @@
 //! What players and game masters have in common at the table: [`live`] sends what changes, [`reply`] what a model writes, [`message`] draws what was said,
-//! [`whisper`] reads whom it is for, [`dice`] rolls a formula, and [`notes`] are what is said to one reader alone.
+//! [`whisper`] reads whom it is for, [`dice`] rolls a formula, [`command`] reads which of them is meant, and [`notes`] are what is said to one reader alone.
 
+pub(crate) mod command;
 pub(crate) mod dice;
 pub(crate) mod live;
 pub(crate) mod message;

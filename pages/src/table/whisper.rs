@@ -21,11 +21,7 @@ const NAMED_MAX: usize = 20;
 /// The text after the command, if this is a whisper.
 #[must_use]
 pub(crate) fn parse(text: &str) -> Option<&str> {
-    COMMANDS.iter().find_map(|command| {
-        let (head, rest) = text.split_at_checked(command.len())?;
-        let ends = rest.is_empty() || rest.starts_with(char::is_whitespace);
-        (head.eq_ignore_ascii_case(command) && ends).then(|| rest.trim())
-    })
+    super::command::rest(text, &COMMANDS)
 }
 
 /// Whom a whisper is for (`gm`, or the id of a character), and its words. `others` are the characters who can be whispered to, and `to_master`

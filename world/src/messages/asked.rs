@@ -24,7 +24,7 @@ fn is_none(advantage: &Advantage) -> bool {
 }
 
 /// A message's `roll` that asks for one.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct AskingRoll {
     asked: Asked,
 }
@@ -60,7 +60,7 @@ impl Asked {
         self.of.split_once(' ').unwrap_or((&self.of, ""))
     }
 
-    /// What is rolled, in words: `Stealth check`. None if there is no such thing.
+    /// What is rolled, in words: `stealth check`. None if there is no such thing.
     fn what(&self) -> Option<String> {
         match self.parts() {
             ("skill", name) => {
@@ -83,7 +83,7 @@ impl Asked {
         })
     }
 
-    /// What is rolled and how, in words: `Stealth check with advantage against 15`.
+    /// What is rolled and how, in words: `stealth check with advantage against 15`.
     #[must_use]
     pub fn words(&self) -> String {
         let with = match self.advantage {

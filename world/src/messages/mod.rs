@@ -1,5 +1,5 @@
-//! Messages: what was said and rolled in a campaign. New ones come last; a game master can correct or delete one. Whispers and blind rolls are visible only to the
-//! people they are for.
+//! Messages: what was said and rolled in a campaign. New ones come last; a game master can correct or delete one. Whispers and blind rolls
+//! are visible only to the people they are for.
 
 pub mod asked;
 pub mod asking;

@@ -1,4 +1,4 @@
-//! Lines of the table that a game master strikes or corrects.
+//! Lines of the table that a game master strikes, corrects or has answered.
 
 use actix_web::HttpResponse;
 use askama::Template;
