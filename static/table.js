@@ -69,11 +69,43 @@ if (log) {
   new MutationObserver(tidy).observe(log, { childList: true, subtree: true, characterData: true });
   new ResizeObserver(() => { if (atEnd) follow(); }).observe(log);
 
-  // After a lost connection some messages may come again, and are skipped. A corrected one begins with another tag, so it is shown.
+  // After a lost connection some messages may come again, and are skipped. When an answer is tried again, it stays, pale, until the other
+  // attempt takes its place, or until it is there again itself. What htmx does alone is not touched: new messages, and changes of old ones.
   document.body.addEventListener("htmx:sseBeforeMessage", (event) => {
-    const known = /^<article id="(m-[^"]+)"/.exec(event.detail.data);
-    if (known && document.getElementById(known[1])) event.preventDefault();
+    if (event.detail.type !== "message") return;
+    const piece = document.createRange().createContextualFragment(event.detail.data).firstElementChild;
+    if (!piece || piece.hasAttribute("hx-swap-oob")) return;
+    const { aside, first } = piece.dataset;
+    const known = document.getElementById(aside ?? piece.id);
+    const attempts = first ? [...said.querySelectorAll(`[data-first="${first}"]`)] : [];
+    const pale = attempts.filter((article) => article.matches(".pale"));
+    const isAlike = (article) => article.matches(".player") === piece.matches(".player");
+    const place = known ?? pale.find(isAlike) ?? attempts.findLast((article) => article.dataset.placed);
+    if (!aside && !place) return;
+    event.preventDefault();
+    if (aside) {
+      known?.classList.add("pale");
+      return;
+    }
+    if (place === known && !pale.includes(known)) return;
+    if (place !== known) piece.dataset.placed = "1";
+    if (pale.includes(place)) place.replaceWith(piece);
+    else place.after(piece);
+    htmx.process(piece);
+    // What belonged to the former answer goes with it.
+    if (piece.matches(".ai") && place !== known) pale.forEach((article) => article.remove());
   });
+  // The buttons of an answer are there while it is the last of its conversation.
+  const latest = () => {
+    const conversations = new Set();
+    for (const article of [...said.querySelectorAll("[data-talk]")].reverse()) {
+      const buttons = article.querySelector(":scope > .retry");
+      if (buttons) buttons.hidden = conversations.has(article.dataset.talk);
+      conversations.add(article.dataset.talk);
+    }
+  };
+  new MutationObserver(latest).observe(said, { childList: true });
+  latest();
 
   // A connection that is lost for more than a moment is said at the top, and no longer when it is back. A visit that is over stays said.
   const connection = document.getElementById("connection");
@@ -106,15 +138,24 @@ if (log) {
     if (lost && event.target.matches(".coming")) event.target.replaceChildren();
   });
 
-  // When a reply has ended, it stops looking unfinished. If it failed, the player's words are put back into the field.
+  // When a reply has ended, it stops looking unfinished. If it failed or was stopped, the player's words are put back into the field.
   document.body.addEventListener("htmx:sseClose", (event) => {
     const coming = event.target.closest("[data-pending]");
     if (!coming) return;
     coming.querySelector(".coming")?.classList.remove("coming");
-    if (coming.querySelector(".alert") && words.value === "") {
-      words.value = coming.querySelector(".words")?.textContent ?? "";
-      draft.set(words.value);
+    coming.querySelector(".stop")?.remove();
+    const isStopped = coming.querySelector(".aside");
+    if (!isStopped && !coming.querySelector(".alert")) return;
+    const unheard = coming.querySelector(".words")?.textContent ?? "";
+    if (words.value === "" && unheard) {
+      words.value = unheard;
+      draft.set(unheard);
     }
+    if (isStopped && (!unheard || words.value === unheard)) coming.remove();
+  });
+  // What failed is gone when it is tried once more.
+  document.body.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.target.closest(".retry")) said.querySelectorAll("[data-pending]:has(.alert)").forEach((failed) => failed.remove());
   });
 
   // What was said to this player alone is gone after the next words.

@@ -1,6 +1,7 @@
-//! The table in a browser: by plain HTTP (`door`, `forms`, `links`), and in a real Chromium (`talk`, `live`, `looks`); `fight` does
+//! The table in a browser: by plain HTTP (`door`, `forms`, `links`), and in a real Chromium (`talk`, `live`, `looks`); `again` and `fight` do
 //! both.
 
+mod again;
 mod door;
 mod fight;
 mod forms;

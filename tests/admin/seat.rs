@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{EMAIL, Visitor, field, looks::barriers, sign_in, words};
 use crate::{
     play::{Guest, sit_down, token},
-    support::{Client, Server, World, browser::Browser},
+    support::{Client, Server, World, browser::Browser, until},
 };
 
 const TABLE: &str = "/admin/c/port-town/table";
@@ -552,4 +552,48 @@ async fn what_needs_no_dice_is_asked_for_once() {
     roll().await.expect(303);
     assert!(newest(&world).await["content"].as_str().unwrap().ends_with("it fails without a roll."));
     roll().await.expect(409);
+}
+
+/// What players can do with an answer, a game master can do for them, and sees it in place.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_tried_again_go_on_and_stop_at_the_table() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    server.model.set_script(Script::replies(["First.", "Second.", "Third."].map(Reply::text)));
+    let first = world.bob(ALICE, "I knock.").await.expect(200).id();
+    let press = |turn: &str, what: &str| format!("{TABLE}/turns/{turn}/{what}");
+    for what in ["again", "choose", "continue", "stop"] {
+        let viewer = Visitor::signed_in(&server, tenant.tenant, Role::Viewer).await;
+        viewer.post(&press(&first, what), &[]).await.expect(403);
+    }
+    let page = mara.get(TABLE).await.expect(200).text;
+    let buttons = page.split_once("class=\"retry\"").expect("buttons").1.split("</div>").next().unwrap();
+    assert!(buttons.contains("Try again") && buttons.contains("name=\"form_token\""), "{buttons}");
+    mara.post(&press(&first, "again"), &[]).await.expect(303);
+    let is_newest = async |words: &str| {
+        let messages = world.get("/messages?sort=-created_at&limit=1").await.expect(200);
+        messages.items().first().is_some_and(|message| message["content"] == words)
+    };
+    until("the second", async || is_newest("Second.").await).await;
+    mara.post(&press(&first, "choose"), &[]).await.expect(303);
+    assert_eq!(newest(&world).await["content"], "First.");
+    mara.post(&press(&first, "continue"), &[]).await.expect(303);
+    until("the third", async || is_newest("Third.").await).await;
+    // Late: the conversation has gone on, and the turn has ended.
+    for what in ["again", "continue", "stop"] {
+        let late = mara.post(&press(&first, what), &[]).await.expect(303);
+        assert!(late.header("set-cookie").starts_with("tavernkeep_message=!"), "{what}");
+    }
+    mara.post(&press("nonsense", "again"), &[]).await.expect(404);
+    server.model.set_script(Script::always(Reply::text("Never.").held()));
+    let asked = server.model.request_count();
+    let (answer, ()) = tokio::join!(world.bob(ALICE, "I wait."), async {
+        until("the question", async || server.model.request_count() > asked).await;
+        let running = world.get("/turns?sort=-created_at&limit=1").await.expect(200).items()[0]["id"].clone();
+        mara.post(&press(running.as_str().unwrap(), "stop"), &[]).await.expect(303);
+    });
+    assert_eq!(answer.expect(200).body["status"], "cancelled");
+    assert_eq!(newest(&world).await["content"], "Third.");
 }

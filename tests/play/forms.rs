@@ -11,7 +11,7 @@ use super::{ALICE, Guest, MALLORY, says, token};
 use crate::support::Server;
 
 /// Loads the page until it shows a text.
-async fn shows(guest: &Guest, text: &str) -> String {
+pub async fn shows(guest: &Guest, text: &str) -> String {
     let begun = Instant::now();
     loop {
         let page = guest.page().await;

@@ -264,15 +264,17 @@ async fn nothing_that_was_written_is_lost_with_a_visit() {
     let stranger = Guest::at(&server);
     let id = uuid::Uuid::now_v7();
     let turn = format!("/play/port-town/turns/{id}");
-    let again = format!("{turn}/again");
+    let on_answers = ["again", "choose", "continue", "stop"].map(|what| format!("{turn}/{what}"));
     let act = format!("/play/port-town/fights/{id}/act");
     for (path, field) in [
         ("/play/port-town/say", ("text", "I <b>draw</b> my sword & wait.")),
         ("/play/port-town/roll", ("formula", "1d20")),
         ("/play/port-town/check", ("of", "skill stealth")),
-        ("/play/port-town/choose", ("turn", "x")),
         ("/play/port-town/meet", ("to", "innkeeper_bob")),
-        (&again, ("", "")),
+        (&on_answers[0], ("", "")),
+        (&on_answers[1], ("", "")),
+        (&on_answers[2], ("", "")),
+        (&on_answers[3], ("", "")),
         (&act, ("action", "{}")),
     ] {
         let answer = stranger.send(stranger.form(path, &[field])).await;

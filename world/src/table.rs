@@ -128,6 +128,8 @@ pub struct Change {
     pub table: String,
     pub op: String,
     pub row: Uuid,
+    /// For a message that is gone because another attempt takes the place of its turn: the first attempt.
+    pub set_aside: Option<Uuid>,
 }
 
 /// Changes in the order of their commits.
@@ -159,7 +161,10 @@ impl Changes {
 /// Database errors.
 pub async fn changes(tx: &TenantTx, campaign: Uuid, seq: i64) -> Result<Option<Changes>> {
     let rows = sqlx::query(AssertSqlSafe(format!(
-        "SELECT seq, table_name, row_id, op, table_name <> 'message' OR op <> 'update' OR {REWORDS} AS is_shown \
+        "SELECT seq, table_name, row_id, op, table_name <> 'message' OR op <> 'update' OR {REWORDS} AS is_shown, \
+             CASE WHEN table_name = 'message' AND op = 'delete' AND origin = 'revert' THEN ( \
+                 SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = $1 AND t.id = journal.turn_id \
+                   AND t.status IN ('succeeded', 'limit_reached') AND t.undone_at IS NULL AND t.revert_as IS NULL) END AS set_aside \
          FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 ORDER BY seq LIMIT $4"
     )))
     .bind(tx.tenant())
@@ -170,13 +175,13 @@ pub async fn changes(tx: &TenantTx, campaign: Uuid, seq: i64) -> Result<Option<C
     .await?;
     let (mut last, mut changes, mut messages) = (None, Vec::new(), 0);
     for row in &rows {
-        let change = Change { table: row.read("table_name")?, op: row.read("op")?, row: row.read("row_id")? };
-        let is_shown: bool = row.read("is_shown")?;
+        let (seq, table, id, op, is_shown, set_aside) = row.read_all::<(i64, _, _, _, bool, _)>()?;
+        let change = Change { table, op, row: id, set_aside };
         messages += usize::from(is_shown && change.table == "message");
         if messages > MESSAGES_MAX {
             break;
         }
-        last = Some(row.read("seq")?);
+        last = Some(seq);
         if is_shown {
             changes.push(change);
         }

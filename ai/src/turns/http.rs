@@ -2,13 +2,15 @@
 
 use actix_web::{HttpRequest, HttpResponse, Responder, web};
 use garde::Validate;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use sqlx::postgres::PgRow;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use super::{
-    answer, events,
+    answer,
+    cancel::{TurnCancelling, cancel},
+    events,
     job::{Job, OnBusy, OnFailure, Way},
     kind::TurnKind,
     record::TurnRecord,
@@ -17,17 +19,13 @@ use super::{
     trace,
     undo::{self, TurnUndoing, TurnUndone},
     view::{Status, TurnView},
-    words,
 };
 use crate::state::Ai;
 use base::{
-    error::{Code, Error, Problem, Result},
+    error::{Error, Problem, Result},
     stored::{self, Columns},
 };
-use db::{
-    pool::{Need, with_need},
-    tenancy::TenantTx,
-};
+use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
     http::{
@@ -37,7 +35,7 @@ use edge::{
         sse, validate,
     },
 };
-use entity::{MessageId, kind::EntityKind};
+use entity::{MessageId, TurnId, kind::EntityKind};
 use llm::ReplyMode;
 
 /// A player's action, to which an NPC or owner answers.
@@ -308,15 +306,6 @@ pub async fn get(
     Answer::ok(trace::find(&tx, &caller, campaign, path.1).await?).tagged().unless_known(&request)
 }
 
-/// A turn that was asked to stop.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct TurnCancelling {
-    /// The turn's id.
-    turn_id: Uuid,
-    /// Always `cancelling`.
-    status: &'static str,
-}
-
 /// Asks a running turn to stop. Cancelling a turn that has ended is a conflict.
 ///
 /// With the scope `gm`, the turn's effects are reverted, unless its `on_failure` is `keep`. Without it, only the words stop: what the turn
@@ -333,44 +322,7 @@ pub async fn cancel_turn(
     body: Body<NoBody>,
 ) -> Result<impl Responder> {
     let NoBody {} = body.value;
-    let turn = path.1;
-    let cancelled = edge::http::write(&app, &caller, body.idempotency.as_ref(), async |tx| {
-        let campaign = campaign_id(tx, &caller, &Ref::parse(&path.0)).await?;
-        let row = sqlx::query(
-            "UPDATE turn SET cancel_requested = cancel_requested OR NOT $5 AND status IN ('queued', 'running'), \
-                    stop_requested = stop_requested OR $5 AND status IN ('queued', 'running'), \
-                    on_failure = CASE WHEN $5 AND status IN ('queued', 'running') AND NOT cancel_requested AND revert_as IS NULL \
-                        AND parent_turn_id IS NULL THEN 'keep' ELSE on_failure END \
-             WHERE tenant_id = $1 AND campaign_id = $2 AND id = $3 AND ($4::uuid IS NULL OR player_id = $4) \
-             RETURNING status, kind, turn_is_unheard(tenant_id, id) AS is_unheard, parent_turn_id IS NOT NULL AND EXISTS ( \
-                 SELECT FROM journal j WHERE j.tenant_id = $1 AND j.turn_id = $3 AND j.table_name = 'encounter') AS is_in_fight",
-        )
-        .bind(tx.tenant())
-        .bind(campaign)
-        .bind(turn)
-        .bind(caller.player)
-        // Otherwise a player could take back each outcome that is not welcome.
-        .bind(!caller.sees_secrets())
-        .fetch_optional(&mut *tx.connection().await)
-        .await?
-        .ok_or_else(|| Error::not_found("turn"))?;
-        words::may_hear(&caller, row.read("kind")?)?;
-        if caller.is_player() && row.read("is_unheard")? {
-            let message = "A player cannot stop the reaction of an NPC or owner.";
-            return Err(Error::new(Code::Forbidden, message));
-        }
-        if !caller.sees_secrets() && row.read("is_in_fight")? {
-            let message = "This attempt has acted in a fight, so only a game master can cancel it.";
-            return Err(Error::new(Code::Conflict, message));
-        }
-        let status: String = row.read("status")?;
-        if status != "queued" && status != "running" {
-            return Err(Error::new(Code::Conflict, format!("The turn has ended: {status}.")));
-        }
-        app.running.cancel(turn);
-        Ok(Answer::accepted(TurnCancelling { turn_id: turn, status: "cancelling" }))
-    });
-    with_need(Need::End, cancelled).await
+    cancel(&app, &caller, (&path.0, TurnId(path.1)), body.idempotency.as_ref()).await
 }
 
 /// Undoes all changes of a turn, or none: 409 lists what was changed since.

@@ -12,6 +12,7 @@
 //!   cleans what the model says.
 //! - [`lab`] shows a prompt and tries it, without a turn.
 //! - [`again`] tries answers again, chooses among attempts, and corrects narratives.
+//! - [`mod@cancel`] asks a running turn to stop.
 //! - [`words`] decides who may read what of a turn.
 //! - [`store`] writes everything about the turn itself; [`undo`] undoes a turn.
 //!
@@ -23,6 +24,7 @@ pub mod again;
 pub mod answer;
 pub(crate) mod ask;
 mod calls;
+pub mod cancel;
 pub mod clean;
 pub(crate) mod cx;
 pub mod elsewhere;

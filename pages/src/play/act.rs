@@ -9,7 +9,6 @@ use ai::{
     },
     state::Ai,
     turns::{
-        again::{self, Following, Next, Wished},
         answer,
         job::{Job, Way},
         running::Asker,
@@ -18,7 +17,7 @@ use ai::{
     },
 };
 use db::tenancy;
-use entity::{CampaignId, message::Author};
+use entity::{CampaignId, TurnId, message::Author};
 use serde::Deserialize;
 use uuid::Uuid;
 
@@ -30,10 +29,17 @@ use super::{
 };
 use crate::table::{dice, reply::Pending, whisper};
 use base::error::{Error, Result};
-use edge::{caller::Caller, http::forms::from_our_page};
+use edge::{
+    caller::Caller,
+    http::{
+        forms::from_our_page,
+        resource::{self, Ref},
+    },
+};
 use entity::kind::EntityKind;
 use world::{
     messages::service::{self as messages, NewMessage},
+    npcs::Npcs,
     table,
 };
 
@@ -113,6 +119,8 @@ async fn post_words(
         write(app, seat.leave(), message).await?;
         return Ok(empty_or_redirect(request, link));
     }
+    let campaign = Ref::Id(seat.campaign);
+    let npc = resource::find::<Npcs>(&seat.tx, &seat.caller, Some(&campaign), &Ref::parse(&words.to)).await?.name;
     drop(seat);
     let job = Job::new(link, (EntityKind::Npc, &words.to), &visitor.player.to_string(), text.to_owned());
     let run =
@@ -121,8 +129,7 @@ async fn post_words(
     if !is_htmx(request) {
         return Ok(empty_or_redirect(request, link));
     }
-    let stream = format!("/play/{link}/turns/{turn}");
-    rendered(&Pending { stream, turn: turn.to_string(), said: Some((&name, text)), npc: &words.to })
+    rendered(&Pending::of(&format!("/play/{link}"), TurnId(turn), npc).to(&name, text))
 }
 
 /// Plans a command from the player's text. Everyone sees the public result live. A private result is the response to the player.
@@ -157,53 +164,6 @@ async fn write(app: &Ai, (caller, campaign): (Caller, Uuid), message: NewMessage
         app.limits.check_rows(tx, &caller, "message").await?;
         messages::insert(tx, campaign, std::slice::from_ref(&message)).await?;
         messages::report_table(tx, campaign, std::iter::once(&message)).await
-    })
-    .await
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Attempt {}
-
-/// Tries the last answer to this player again. The new one arrives like every message, in place of the other.
-pub async fn try_again(
-    app: web::Data<Ai>,
-    visitor: Seating,
-    request: HttpRequest,
-    path: web::Path<(String, Uuid)>,
-    form: Filled<Attempt>,
-) -> HttpResponse {
-    let (link, turn) = path.into_inner();
-    seated_at(visitor, &request, async |visitor| {
-        from_our_page(&request)?;
-        let Attempt {} = filled(form)?;
-        let wanted = Following { campaign: link.clone(), turn, next: Next::Attempt(Wished::default()) };
-        again::start(&app, &visitor.caller, wanted).await?;
-        Ok(empty_or_redirect(&request, &link))
-    })
-    .await
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Chosen {
-    /// The turn to choose.
-    turn: Uuid,
-}
-
-/// Chooses another alternative of the last answer to this player.
-pub async fn choose(
-    app: web::Data<Ai>,
-    visitor: Seating,
-    request: HttpRequest,
-    path: web::Path<String>,
-    form: Filled<Chosen>,
-) -> HttpResponse {
-    seated_at(visitor, &request, async |visitor| {
-        from_our_page(&request)?;
-        let Chosen { turn } = filled(form)?;
-        again::choose_one(&app, &visitor.caller, &request, &path, turn, None).await?;
-        Ok(empty_or_redirect(&request, &path))
     })
     .await
 }

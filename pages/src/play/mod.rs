@@ -4,7 +4,7 @@
 //!   renewed while the table is open. The part after the `#` never reaches a server's log. A visit ends with its link or token.
 //! - [`table`]: what a player sees: the messages, the character sheet, and fights. [`live`] updates it with
 //!   server-sent events.
-//! - [`act`]: what a player says. [`roll`]: dice, and checks of the sheet. [`fight`]: what a
+//! - [`act`]: what a player says. [`again`]: what a player does with an answer. [`roll`]: dice, and checks of the sheet. [`fight`]: what a
 //!   player does in a fight by buttons.
 //! - [`answer`]: what all of them answer, and how they read a form.
 //!
@@ -12,6 +12,7 @@
 //! JavaScript, players reload the page to see news. Everything that a model or a player wrote is escaped.
 
 mod act;
+mod again;
 mod answer;
 mod fight;
 mod live;
@@ -45,10 +46,12 @@ pub fn routes() -> Vec<Row<Route>> {
         row("POST", "/play/{campaign}/say", web::post().to(act::say)),
         row("POST", "/play/{campaign}/roll", web::post().to(roll::roll)),
         row("POST", "/play/{campaign}/check", web::post().to(roll::check)),
-        row("POST", "/play/{campaign}/choose", web::post().to(act::choose)),
         row("POST", "/play/{campaign}/meet", web::post().to(act::meet)),
         row("POST", "/play/{campaign}/fights/{fight}/act", web::post().to(fight::act)),
         row("GET", "/play/{campaign}/turns/{turn}", web::get().to(live::turn)),
-        row("POST", "/play/{campaign}/turns/{turn}/again", web::post().to(act::try_again)),
+        row("POST", "/play/{campaign}/turns/{turn}/again", web::post().to(again::again)),
+        row("POST", "/play/{campaign}/turns/{turn}/choose", web::post().to(again::choose)),
+        row("POST", "/play/{campaign}/turns/{turn}/continue", web::post().to(again::go_on)),
+        row("POST", "/play/{campaign}/turns/{turn}/stop", web::post().to(again::stop)),
     ]
 }

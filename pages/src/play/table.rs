@@ -1,7 +1,5 @@
 //! What a player sees: messages and rolls, the character sheet, and the current fights.
 
-use std::collections::HashMap;
-
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use entity::{CampaignId, CharacterId, MessageId, character, session::Role};
@@ -17,9 +15,12 @@ use crate::{
     fight::Fight,
     model::{self, Model},
     sheet::Sheet,
-    table::message::{self, Attempts, Foot},
+    table::{
+        again::AllAttempts,
+        message::{self, Foot},
+    },
 };
-use ai::{planner, state::Ai, turns::again::alternatives_of};
+use ai::{planner, state::Ai};
 use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{
@@ -204,50 +205,30 @@ struct Door<'a> {
 /// What the player has done with messages.
 #[derive(Default)]
 pub struct Done {
-    /// The attempts at answers to the player, by the turn that is chosen.
-    attempts: HashMap<Uuid, Attempts>,
+    attempts: AllAttempts,
     /// The messages that asked for a roll and have it.
     rolled: Vec<MessageId>,
 }
 
 impl Done {
-    /// The attempts at the answer that a message holds.
-    fn of(&self, message: &VisibleMessage) -> Option<&Attempts> {
-        self.attempts.get(&message.turn_id?).filter(|_| message.author == "ai")
-    }
-
     /// What the player can do with a message at the table.
     #[must_use]
     pub fn foot<'a>(&'a self, table: &'a str, message: &'a VisibleMessage) -> Foot<'a> {
-        match (self.of(message), &message.asks) {
-            (Some(attempts), _) => Foot::Retry { table, attempts },
-            (None, Some(asked)) if !self.rolled.contains(&MessageId(message.id)) => Foot::Ask { table, asked },
-            _ => Foot::Nothing,
-        }
+        let asked = message.asks.as_ref().filter(|_| !self.rolled.contains(&MessageId(message.id)));
+        Foot { table, fields: "", attempts: self.attempts.of(message), asked, may_mend: false }
     }
 }
 
 impl Seat {
-    /// What the player has done with these messages: the attempts at the newest answer, because only the last answer can be tried again, and
-    /// the rolls that were asked for. At most two statements, none without such messages.
+    /// What the player has done with these messages: the attempts at answers, and the rolls that were asked for. At most two statements,
+    /// none without such messages.
     ///
     /// # Errors
     /// Database errors.
     pub async fn done(&self, messages: &[VisibleMessage]) -> Result<Done> {
         let asking: Vec<MessageId> = messages.iter().filter(|m| m.asks.is_some()).map(|m| MessageId(m.id)).collect();
         let rolled = answered(&self.tx, CharacterId(self.player), &asking).await?;
-        let turns: Vec<Uuid> = messages.iter().filter(|m| m.author == "ai").filter_map(|m| m.turn_id).collect();
-        let mut all = Done { rolled, ..Done::default() };
-        if turns.is_empty() {
-            return Ok(all);
-        }
-        for (turn, attempts) in alternatives_of(&self.tx, self.player, &turns).await? {
-            let at = attempts.iter().position(|id| *id == turn).unwrap_or(0);
-            let near = |at: Option<usize>| at.and_then(|at| attempts.get(at)).copied();
-            let (before, after) = (near(at.checked_sub(1)), near(Some(at + 1)));
-            all.attempts.insert(turn, Attempts { before, after, number: at + 1, count: attempts.len().max(1) });
-        }
-        Ok(all)
+        Ok(Done { attempts: AllAttempts::read(&self.tx, Some(CharacterId(self.player)), messages).await?, rolled })
     }
 }
 

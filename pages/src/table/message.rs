@@ -3,6 +3,7 @@
 use askama::Template;
 use uuid::Uuid;
 
+use super::again::Attempts;
 use crate::emblem::Emblem;
 use base::error::{Error, Result};
 use entity::MessageId;
@@ -25,32 +26,17 @@ pub(crate) struct MessageView<'a> {
 }
 
 /// What its reader can do with a message.
-pub(crate) enum Foot<'a> {
-    Nothing,
-    /// Try the answer again, or choose another attempt at it. `table` is the path of the player's table.
-    Retry {
-        table: &'a str,
-        attempts: &'a Attempts,
-    },
-    /// Answer it with a roll, at the player's table with this path.
-    Ask {
-        table: &'a str,
-        asked: &'a Asked,
-    },
-    /// Correct it or strike it, at the game master's table with this path.
-    Mend {
-        table: &'a str,
-    },
-}
-
-/// The attempts at an answer.
-pub(crate) struct Attempts {
-    /// The one before and the one after the chosen attempt.
-    pub(crate) before: Option<Uuid>,
-    pub(crate) after: Option<Uuid>,
-    /// Which one is chosen, from 1, and how many there are.
-    pub(crate) number: usize,
-    pub(crate) count: usize,
+pub(crate) struct Foot<'a> {
+    /// The path of the reader's table.
+    pub(crate) table: &'a str,
+    /// The hidden fields of its forms.
+    pub(crate) fields: &'a str,
+    /// An answer is tried again, goes on, or gives its place to another attempt.
+    pub(crate) attempts: Option<&'a Attempts>,
+    /// A roll is asked for.
+    pub(crate) asked: Option<&'a Asked>,
+    /// A game master corrects it or strikes it.
+    pub(crate) may_mend: bool,
 }
 
 impl MessageView<'_> {
@@ -73,11 +59,12 @@ pub(crate) fn all<'a>(said: &'a [VisibleMessage], foot: impl Fn(&'a VisibleMessa
     Ok(html)
 }
 
-/// The messages that a page shows and that changed: new ones, corrected ones, and ids of those that are gone.
+/// The messages that a page shows and that changed: new ones, corrected ones, and those that are gone, with the first attempt if another
+/// attempt takes their place.
 pub(crate) struct ChangedMessages {
     new: Vec<Uuid>,
     reworded: Vec<Uuid>,
-    gone: Vec<Uuid>,
+    gone: Vec<(Uuid, Option<Uuid>)>,
     /// The first two.
     to_read: Vec<Uuid>,
 }
@@ -86,7 +73,8 @@ impl ChangedMessages {
     pub(crate) fn of(changes: &Changes) -> Self {
         let of = |op| changes.of("message", Some(op)).map(|change| change.row).collect::<Vec<_>>();
         let (new, reworded) = (of("insert"), of("update"));
-        Self { to_read: [new.as_slice(), &reworded].concat(), new, reworded, gone: of("delete") }
+        let gone = changes.of("message", Some("delete")).map(|change| (change.row, change.set_aside)).collect();
+        Self { to_read: [new.as_slice(), &reworded].concat(), new, reworded, gone }
     }
 
     /// Shows other messages again.
@@ -109,6 +97,14 @@ impl ChangedMessages {
         foot: impl Fn(&'a VisibleMessage) -> Foot<'a>,
     ) -> Result<Vec<(&'static str, String)>> {
         let mut pieces = Vec::new();
+        // Before the new ones, which may take their place. What was there again in the end is not gone.
+        for (gone, set_aside) in self.gone.iter().filter(|(gone, _)| said.iter().all(|message| message.id != *gone)) {
+            let piece = match set_aside {
+                Some(first) => format!("<i data-aside=\"m-{gone}\" data-first=\"{first}\"></i>"),
+                None => format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>"),
+            };
+            pieces.push(("message", piece));
+        }
         for message in said {
             // A page may have a new message already, from before it was reworded. Then it ignores the first piece, and swaps the second.
             for (is_so, is_changed) in [(&self.new, false), (&self.reworded, true)] {
@@ -117,9 +113,6 @@ impl ChangedMessages {
                     pieces.push(("message", view.render().map_err(Error::internal)?));
                 }
             }
-        }
-        for gone in &self.gone {
-            pieces.push(("message", format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>")));
         }
         Ok(pieces)
     }

@@ -5,20 +5,36 @@ use askama::Template;
 use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 
-use super::{live::COME_BACK_AFTER, notes::Alert};
+use super::{
+    live::COME_BACK_AFTER,
+    notes::{Alert, Aside},
+};
 use ai::turns::events::{Event, Heard, Listener};
 use edge::http::sse;
+use entity::TurnId;
 
 /// A reply that is on its way.
 #[derive(Template)]
 #[template(path = "table/pending.html")]
 pub(crate) struct Pending<'a> {
-    /// Where its pieces come from.
-    pub(crate) stream: String,
-    pub(crate) turn: String,
+    /// The path of the turn at the table: its pieces come from there.
+    path: String,
+    turn: TurnId,
     /// Who said what it answers, and what that was, unless the page has it already.
-    pub(crate) said: Option<(&'a str, &'a str)>,
-    pub(crate) npc: &'a str,
+    said: Option<(&'a str, &'a str)>,
+    npc: String,
+}
+
+impl<'a> Pending<'a> {
+    /// The reply of somebody with this name, at the table with this path.
+    pub(crate) fn of(table: &str, turn: TurnId, npc: String) -> Self {
+        Self { path: format!("{table}/turns/{}", turn.0), turn, said: None, npc }
+    }
+
+    /// The same, with the words that it answers and who said them.
+    pub(crate) fn to(self, name: &'a str, words: &'a str) -> Self {
+        Self { said: Some((name, words)), ..self }
+    }
 }
 
 /// The events of a turn: `text` in pieces, and `done`.
@@ -48,19 +64,20 @@ fn piece(out: &mut BytesMut, event: &Event) {
     struct Text {
         text: String,
     }
-    let failure = match event.name {
+    let ended = match event.name {
         "text.delta" => {
             let text = serde_json::from_str::<Text>(event.data.get()).map(|text| text.text).unwrap_or_default();
             sse::html(out, "text", Some(&event.id), &escaped(&text));
             return;
         }
-        "turn.completed" => None,
-        "turn.failed" => Some("There was no answer. Your message was undone. Try again."),
-        "turn.cancelled" => Some("This was cancelled."),
+        "turn.completed" => Ok(String::new()),
+        "turn.failed" => Alert { message: "There was no answer. Try again in a moment." }.render(),
+        "turn.cancelled" => Aside { message: "This was stopped." }.render(),
         _ => return,
     };
-    if let Some(message) = failure {
-        sse::html(out, "text", Some(&event.id), &Alert { message }.render().unwrap_or_default());
+    let ended = ended.unwrap_or_default();
+    if !ended.is_empty() {
+        sse::html(out, "text", Some(&event.id), &ended);
     }
     sse::html(out, "done", Some(&event.id), "");
 }

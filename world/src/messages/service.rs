@@ -2,14 +2,14 @@
 
 use super::asked::{Asked, answered_by};
 use entity::{
-    MessageId,
+    CampaignId, MessageId, TurnId,
     message::{Author, Type},
     session::Role,
     shapes::{Extensions, Speaker},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value, json};
-use sqlx::types::Json;
+use sqlx::{postgres::PgRow, types::Json};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -156,6 +156,23 @@ pub async fn is_there(tx: &TenantTx, id: Uuid) -> Result<bool> {
     Ok(found.is_some())
 }
 
+/// The name of the NPC or owner whose answer is in a turn's messages.
+///
+/// # Errors
+/// Those of the database.
+pub async fn answerer(tx: &TenantTx, campaign: CampaignId, turn: TurnId) -> Result<Option<String>> {
+    let row = sqlx::query(
+        "SELECT speaker ->> 'name' FROM message WHERE tenant_id = $1 AND campaign_id = $2 AND turn_id = $3 AND author = 'ai' \
+           AND entity_id IS NOT NULL ORDER BY id DESC LIMIT 1",
+    )
+    .bind(tx.tenant())
+    .bind(campaign.0)
+    .bind(turn.0)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    row.map(|row| row.read_all::<(String,)>().map(|(name,)| name)).transpose()
+}
+
 /// One roll of a message, in the same form for all sources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RollFacts {
@@ -285,6 +302,10 @@ pub struct VisibleMessage {
     /// Whether it is a roll that only game masters see.
     pub is_blind: bool,
     pub turn_id: Option<Uuid>,
+    /// The first attempt at what its turn answers; the turn itself if it is the only one.
+    pub first_attempt: Option<Uuid>,
+    /// The NPC or owner and the character whose conversation it is part of.
+    pub talk: Option<(Uuid, Uuid)>,
     pub rolls: Vec<VisibleRoll>,
     /// The roll that it asks players for.
     pub asks: Option<Asked>,
@@ -375,7 +396,10 @@ pub async fn visible_messages(
         None => "$3::uuid IS NULL".to_owned(),
     };
     let sql = format!(
-        "SELECT id, speaker, content, flavor, roll, author, turn_id, whisper_to <> '[]' AS is_whisper, {HEARD_BY} AS heard_by, blind \
+        "SELECT id, speaker, content, flavor, roll, author, turn_id, \
+             (SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt, \
+             CASE WHEN turn_id IS NOT NULL THEN entity_id END AS entity, player_id, whisper_to <> '[]' AS is_whisper, \
+             {HEARD_BY} AS heard_by, blind \
            FROM message m \
          WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
            AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {of_actor} ORDER BY m.id DESC LIMIT $5"
@@ -390,34 +414,60 @@ pub async fn visible_messages(
         query = query.bind(actor);
     }
     let rows = query.fetch_all(&mut *tx.connection().await).await?;
-    let seen = |row: &sqlx::postgres::PgRow| {
-        let (id, speaker, content, flavor, roll, author, turn_id, is_whisper, heard_by, is_blind) =
-            row.read_all::<SeenRow>()?;
-        let Json(Speaker { name, alias }) = speaker;
-        let (asks, answers) = (roll.as_ref().and_then(Asked::of_roll), roll.as_ref().and_then(answered_by));
-        let facts = roll.as_ref().map(|roll: &Value| rolls(roll, flavor.as_deref())).unwrap_or_default();
-        let rolls = facts.into_iter().map(VisibleRoll::of).collect();
-        let speaker = alias.unwrap_or(name);
-        Ok(VisibleMessage {
-            id,
-            speaker,
-            content,
-            author,
-            is_whisper,
-            heard_by,
-            is_blind,
-            turn_id,
-            rolls,
-            asks,
-            answers,
-        })
-    };
     Ok(stored::each(rows.iter().rev(), seen))
 }
 
 /// The columns of [`visible_messages`], in its order.
-type SeenRow =
-    (Uuid, Json<Speaker>, String, Option<String>, Option<Value>, String, Option<Uuid>, bool, Vec<String>, bool);
+type SeenRow = (
+    Uuid,
+    Json<Speaker>,
+    String,
+    Option<String>,
+    Option<Value>,
+    String,
+    Option<Uuid>,
+    Option<Uuid>,
+    Option<Uuid>,
+    Option<Uuid>,
+    bool,
+    Vec<String>,
+    bool,
+);
+
+fn seen(row: &PgRow) -> Result<VisibleMessage> {
+    let (
+        id,
+        speaker,
+        content,
+        flavor,
+        roll,
+        author,
+        turn_id,
+        first_attempt,
+        entity,
+        player,
+        is_whisper,
+        heard_by,
+        is_blind,
+    ) = row.read_all::<SeenRow>()?;
+    let Json(Speaker { name, alias }) = speaker;
+    let facts = roll.as_ref().map(|roll: &Value| rolls(roll, flavor.as_deref())).unwrap_or_default();
+    Ok(VisibleMessage {
+        id,
+        speaker: alias.unwrap_or(name),
+        content,
+        author,
+        is_whisper,
+        heard_by,
+        is_blind,
+        turn_id,
+        first_attempt,
+        talk: Option::zip(entity, player),
+        rolls: facts.into_iter().map(VisibleRoll::of).collect(),
+        asks: roll.as_ref().and_then(Asked::of_roll),
+        answers: roll.as_ref().and_then(answered_by),
+    })
+}
 
 /// A message as a model reads it. A message with several rolls becomes one item per roll.
 fn items_for_model(row: &sqlx::postgres::PgRow, compact: bool) -> Result<Vec<Value>> {

@@ -2,7 +2,7 @@
 
 use actix_web::HttpRequest;
 use serde_json::Value;
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, postgres::PgRow};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -27,6 +27,7 @@ use edge::{
         weight::weighed,
     },
 };
+use entity::{CharacterId, TurnId};
 use world::edits::{self, Conflict};
 
 /// So many rows that are exchanged count as one request.
@@ -206,19 +207,32 @@ pub async fn correct_one(
     .await
 }
 
-/// The alternatives of the answers of NPCs and owners to a player, by turn. One statement.
+/// The attempts at an answer of an NPC or owner.
+pub struct Attempts {
+    /// The chosen one.
+    pub turn: Uuid,
+    /// All of them, in order; empty if there is only one.
+    pub all: Vec<Uuid>,
+    /// Whether it is the last answer of its conversation, so that it can be tried again and go on.
+    pub is_last: bool,
+}
+
+/// The attempts at those of these turns that are answers of NPCs and owners, and not reactions; of one player, or of all. One statement.
 ///
 /// # Errors
 /// Database errors.
-pub async fn alternatives_of(tx: &TenantTx, player: Uuid, turns: &[Uuid]) -> Result<Vec<(Uuid, Vec<Uuid>)>> {
+pub async fn attempts_at(tx: &TenantTx, player: Option<CharacterId>, turns: &[TurnId]) -> Result<Vec<Attempts>> {
     let rows = sqlx::query(
-        "SELECT id, turn_alternatives(tenant_id, id, parent_turn_id) AS alternatives FROM turn \
-         WHERE tenant_id = $1 AND id = ANY ($2) AND player_id = $3 AND kind IN ('npc', 'owner')",
+        "SELECT t.id, turn_alternatives(t.tenant_id, t.id, t.parent_turn_id), t.id = (SELECT m.turn_id FROM message m WHERE m.tenant_id = $1 \
+             AND m.entity_id = t.entity_id AND m.player_id = t.player_id AND m.turn_id IS NOT NULL ORDER BY m.id DESC LIMIT 1) IS TRUE \
+         FROM turn t WHERE t.tenant_id = $1 AND t.id = ANY ($2) AND ($3::uuid IS NULL OR t.player_id = $3) AND t.kind IN ('npc', 'owner') \
+           AND t.trigger NOT IN ('reaction', 'prayer')",
     )
     .bind(tx.tenant())
-    .bind(turns)
-    .bind(player)
+    .bind(turns.iter().map(|turn| turn.0).collect::<Vec<_>>())
+    .bind(player.map(|player| player.0))
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    rows.iter().map(|row| Ok((row.read("id")?, row.read("alternatives")?))).collect()
+    let read = |row: &PgRow| row.read_all().map(|(turn, all, is_last)| Attempts { turn, all, is_last });
+    rows.iter().map(read).collect()
 }

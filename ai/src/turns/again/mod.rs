@@ -13,7 +13,7 @@ use serde_json::Value;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-pub use choose::{alternatives_of, choose_one, correct_one};
+pub use choose::{Attempts, attempts_at, choose_one, correct_one};
 
 use super::{
     answer,

@@ -69,7 +69,8 @@ impl Onlooker for Master {
     async fn pieces(&mut self, tx: &TenantTx, changes: &Changes) -> Result<Vec<(&'static str, String)>> {
         let changed = ChangedMessages::of(changes);
         let said = self.view.messages(tx, changed.to_read()).await?;
-        let mut pieces = changed.pieces(&said, |message| self.view.foot(message))?;
+        let footing = self.view.footing(tx, &said, "").await?;
+        let mut pieces = changed.pieces(&said, |message| footing.of(message))?;
         if changes.any(&["encounter"]) {
             // The page sends the token of its forms as a header.
             pieces.push(("fights", self.view.fights(tx, fight_fields("")).await?));

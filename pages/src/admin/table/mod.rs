@@ -3,9 +3,10 @@
 //!
 //! - [`live`] keeps the page up to date, with the pieces of [`View`].
 //! - [`mod@say`]: speaking as the narrator or as an NPC, whispers and dice. [`mod@ask`]: rolls of players. [`reply`]: answers of NPCs.
-//!   [`lines`]: lines that are struck or corrected.
+//!   [`mod@again`]: answers that are tried again, go on or stop. [`lines`]: lines that are struck or corrected.
 //! - [`mod@change`]: hit points, conditions and places. [`mod@pause`]: whose AI is paused. [`answer`]: what forms at the table answer.
 
+mod again;
 pub(super) mod answer;
 mod ask;
 mod change;
@@ -20,6 +21,7 @@ use askama::Template;
 use entity::CampaignId;
 use uuid::Uuid;
 
+pub use again::{again, choose, go_on, stop};
 pub use ask::ask;
 pub use change::{change, form};
 pub use lines::{correct, line, strike};
@@ -33,7 +35,10 @@ use super::{Frame, InCampaign, Tab, query::given};
 use crate::{
     fight::Fight,
     render_blocks,
-    table::message::{self, Foot},
+    table::{
+        again::AllAttempts,
+        message::{self, Foot},
+    },
 };
 use base::error::{Error, Result};
 use db::tenancy::TenantTx;
@@ -70,9 +75,9 @@ impl View {
         visible_messages(tx, self.campaign.0, None, which).await
     }
 
-    /// What a game master can do with a message.
-    fn foot(&self, _: &VisibleMessage) -> Foot<'_> {
-        Foot::Mend { table: &self.table }
+    /// What a game master can do with these messages. `fields` are the hidden fields of their forms. One statement if there are answers.
+    async fn footing<'a>(&'a self, tx: &TenantTx, said: &[VisibleMessage], fields: &'a str) -> Result<Footing<'a>> {
+        Ok(Footing { table: &self.table, fields, attempts: AllAttempts::read(tx, None, said).await? })
     }
 
     /// The open fights. `fields` are the hidden fields of their forms. One statement.
@@ -81,6 +86,20 @@ impl View {
         let path = format!("{}/encounters", self.root);
         let fights = fights.iter().map(|fight| Fight::of(fight, &path, false).led(true).live()).collect();
         rendered(&Fights { fights, token: fields })
+    }
+}
+
+/// What a game master can do with messages.
+struct Footing<'a> {
+    table: &'a str,
+    fields: &'a str,
+    attempts: AllAttempts,
+}
+
+impl Footing<'_> {
+    fn of(&self, message: &VisibleMessage) -> Foot<'_> {
+        let Self { table, fields, attempts } = self;
+        Foot { table, fields, attempts: attempts.of(message), asked: None, may_mend: true }
     }
 }
 
@@ -190,11 +209,14 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let (seq, _) = journal::head(&tx, view.campaign.0).await?;
     let newest = view.messages(&tx, Which::Newest(MESSAGES_SHOWN)).await?;
     let frame = at.frame("Table", Tab::Table);
+    let token = frame.token();
+    let footing = view.footing(&tx, &newest, &token).await?;
+    let messages = message::all(&newest, |message| footing.of(message))?;
     let wished = |name: &str| given(at.request.query_string(), name);
     at.show(&TablePage {
         campaign: at.campaign.name.clone(),
         seq,
-        messages: message::all(&newest, |message| view.foot(message))?,
+        messages,
         fights: view.fights(&tx, fight_fields(&frame.token())).await?,
         around: Around::read(&view, &tx, (&wished("as"), &wished("whisper")), &frame.token()).await?,
         token: format!("{}{}", frame.token(), form_id()),

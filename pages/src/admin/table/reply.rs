@@ -1,7 +1,7 @@
 //! Letting an NPC answer a player now.
 
 use actix_web::{HttpRequest, HttpResponse};
-use entity::{MessageId, kind::EntityKind};
+use entity::{MessageId, TurnId, kind::EntityKind};
 use uuid::Uuid;
 
 use super::{answer::done, lines};
@@ -32,10 +32,7 @@ use world::npcs::Npcs;
 /// Lets an NPC answer what a player said.
 pub async fn answer_now(at: InCampaign) -> Result<HttpResponse> {
     match answered(&at).await {
-        Ok((turn, npc)) if is_htmx(&at.request) => {
-            let stream = format!("{}/turns/{turn}", at.url("table"));
-            at.piece(&Pending { stream, turn: turn.to_string(), said: None, npc: &npc })
-        }
+        Ok((turn, npc)) if is_htmx(&at.request) => at.piece(&Pending::of(&at.url("table"), TurnId(turn), npc)),
         answered => done(&at, answered.map(drop)),
     }
 }
