@@ -146,7 +146,7 @@ if (log) {
     coming.querySelector(".stop")?.remove();
     const isStopped = coming.querySelector(".aside");
     if (!isStopped && !coming.querySelector(".alert")) return;
-    const unheard = coming.querySelector(".words")?.textContent ?? "";
+    const unheard = coming.querySelector(".words")?.dataset.words ?? "";
     if (words.value === "" && unheard) {
       words.value = unheard;
       draft.set(unheard);

@@ -133,3 +133,31 @@ async fn a_turn_that_fails_says_so_and_gives_the_words_back() {
         server.model.let_go(1);
     });
 }
+
+/// Emphasis and quotes are marked while they come and afterwards, and no markup of a model or a player survives.
+#[tokio::test(flavor = "multi_thread")]
+async fn marks_are_shown_and_markup_is_not() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    tenant.world().await;
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    let tale = "*He* **nods** <b>slowly</b>.\n\n\"Sit.\" ![x](http://e.test/x.png) And so on.";
+    let slow = Reply::text(tale).delta_chars(3).chunk_bytes(150).chunk_delay_ms(100);
+    server.model.set_script(Script::always(slow));
+    browser.choose("#to", "innkeeper_bob").await;
+    browser.write("#text", "*I bow.* \"Ale!\"").await;
+    browser.click(".say button").await;
+    browser.sees("#pending .coming em", "He").await;
+    assert_eq!(browser.text("#pending .words em").await, "I bow.");
+    browser.sees("#said .message.ai .quote", "\"Sit.\"").await;
+    assert_eq!(browser.text("#said .message.player .quote").await, "\"Ale!\"");
+    let paragraphs = browser.text("#said .message.ai").await;
+    assert!(
+        paragraphs.contains("He nods <b>slowly</b>.") && paragraphs.contains("![x](http://e.test/x.png)"),
+        "{paragraphs}"
+    );
+    assert_eq!(
+        (browser.count("#said .message.ai > p").await, browser.count("#log img, #log .message p b").await),
+        (2, 0)
+    );
+}

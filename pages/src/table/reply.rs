@@ -9,6 +9,7 @@ use super::{
     live::COME_BACK_AFTER,
     notes::{Alert, Aside},
 };
+use crate::marks::Coming;
 use ai::turns::events::{Event, Heard, Listener};
 use edge::http::sse;
 use entity::TurnId;
@@ -39,27 +40,27 @@ impl<'a> Pending<'a> {
 
 /// The events of a turn: `text` in pieces, and `done`.
 pub(crate) fn event_stream(listener: Listener) -> HttpResponse {
-    let events = stream::unfold(Some(listener), async |listener| {
-        let mut listener = listener?;
+    let events = stream::unfold(Some((listener, Coming::default())), async |heard| {
+        let (mut listener, mut coming) = heard?;
         let events = match listener.next().await {
-            Ok(Heard::Silence) => return Some((Ok(sse::heartbeat()), Some(listener))),
+            Ok(Heard::Silence) => return Some((Ok(sse::heartbeat()), Some((listener, coming)))),
             Ok(Heard::Events(events)) => events,
             Ok(Heard::Over) | Err(_) => return Some((Ok(sse::come_back_after(COME_BACK_AFTER)), None)),
         };
         let mut out = BytesMut::new();
         let is_over = events.iter().any(|event| event.is_last);
         for event in &events {
-            piece(&mut out, event);
+            piece(&mut out, event, &mut coming);
         }
         // Events without text, such as tool calls, still produce a heartbeat.
         let bytes = if out.is_empty() { sse::heartbeat() } else { out.freeze() };
-        Some((Ok(bytes), (!is_over).then_some(listener)))
+        Some((Ok(bytes), (!is_over).then_some((listener, coming))))
     });
     sse::answer(events.boxed_local())
 }
 
 /// One event as a piece of the page.
-fn piece(out: &mut BytesMut, event: &Event) {
+fn piece(out: &mut BytesMut, event: &Event, coming: &mut Coming) {
     #[derive(Deserialize)]
     struct Text {
         text: String,
@@ -67,10 +68,10 @@ fn piece(out: &mut BytesMut, event: &Event) {
     let ended = match event.name {
         "text.delta" => {
             let text = serde_json::from_str::<Text>(event.data.get()).map(|text| text.text).unwrap_or_default();
-            sse::html(out, "text", Some(&event.id), &escaped(&text));
+            sse::html(out, "text", Some(&event.id), &coming.then(&text));
             return;
         }
-        "turn.completed" => Ok(String::new()),
+        "turn.completed" => Ok(coming.end()),
         "turn.failed" => Alert { message: "There was no answer. Try again in a moment." }.render(),
         "turn.cancelled" => Aside { message: "This was stopped." }.render(),
         _ => return,
@@ -80,8 +81,4 @@ fn piece(out: &mut BytesMut, event: &Event) {
         sse::html(out, "text", Some(&event.id), &ended);
     }
     sse::html(out, "done", Some(&event.id), "");
-}
-
-fn escaped(text: &str) -> String {
-    askama::filters::escape(text, askama::filters::Html).map(|text| text.to_string()).unwrap_or_default()
 }
