@@ -10,10 +10,10 @@ use super::{
 };
 use crate::turns::view::Visibility;
 use base::error::Result;
-use world::{messages::service::NewMessage, rules::values::Words};
-
-/// The flavor of such a message.
-const FLAVOR: &str = "ooc";
+use world::{
+    messages::service::{NewMessage, OOC},
+    rules::values::Words,
+};
 
 pub(super) struct Ooc;
 
@@ -42,7 +42,7 @@ impl AtOnce for Ooc {
             Some((id, _)) => (id, Vec::new()),
             None => {
                 let told = cx.tell(Type::Chat, message.0.clone());
-                (told.id, vec![NewMessage { flavor: Some(FLAVOR.to_owned()), ..told }])
+                (told.id, vec![NewMessage { flavor: Some(OOC.to_owned()), ..told }])
             }
         };
         let result = MessageSaid { message_id };

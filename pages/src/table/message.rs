@@ -10,7 +10,7 @@ use entity::MessageId;
 use world::{
     messages::{
         asked::Asked,
-        service::{VisibleMessage, Which},
+        service::{EMOTE, OOC, VisibleMessage, Which},
     },
     table::Changes,
 };

@@ -27,6 +27,11 @@ use edge::{caller::Caller, http::budget};
 /// The largest number of characters in a message.
 pub const CONTENT_CHARS_MAX: usize = 20_000;
 
+/// The flavor of what is said out of character: it is no part of the story.
+pub const OOC: &str = "ooc";
+/// The flavor of what somebody does, told without the name: `bows`.
+pub const EMOTE: &str = "emote";
+
 /// A message to write.
 #[derive(Clone, Debug, Serialize)]
 pub struct NewMessage {
@@ -134,7 +139,10 @@ pub async fn insert(tx: &TenantTx, campaign: Uuid, messages: &[NewMessage]) -> R
 /// Those of the database.
 pub async fn report_table(tx: &TenantTx, campaign: Uuid, said: impl Iterator<Item = &NewMessage>) -> Result<()> {
     for message in said {
-        let is_open = message.kind == Type::Chat && message.author == Author::Player && message.whisper_to.is_empty();
+        let is_open = message.kind == Type::Chat
+            && message.author == Author::Player
+            && message.whisper_to.is_empty()
+            && message.flavor.as_deref() != Some(OOC);
         if let Some(player) = message.player_id.filter(|_| is_open) {
             let seen = ActionReport::observed(player, "say", Vec::new(), &message.content);
             report_own(tx, campaign, &seen, Source::Table).await?;
@@ -294,8 +302,12 @@ pub struct VisibleMessage {
     pub id: Uuid,
     pub speaker: String,
     pub content: String,
+    /// [`OOC`], [`EMOTE`], or what else its writer says about it.
+    pub flavor: String,
     /// `player`, `ai`, `gm` or `system`.
     pub author: String,
+    /// Whether it tells what the rules made of something, which nobody says.
+    pub is_of_the_game: bool,
     pub is_whisper: bool,
     /// The names of those for whom a whisper is.
     pub heard_by: Vec<String>,
@@ -399,7 +411,7 @@ pub async fn visible_messages(
         "SELECT id, speaker, content, flavor, roll, author, turn_id, \
              (SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt, \
              CASE WHEN turn_id IS NOT NULL THEN entity_id END AS entity, player_id, whisper_to <> '[]' AS is_whisper, \
-             {HEARD_BY} AS heard_by, blind \
+             author = 'system' OR type = 'system' OR type = 'roll' AND turn_id IS NOT NULL AS is_of_the_game, {HEARD_BY} AS heard_by, blind \
            FROM message m \
          WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
            AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {of_actor} ORDER BY m.id DESC LIMIT $5"
@@ -430,6 +442,7 @@ type SeenRow = (
     Option<Uuid>,
     Option<Uuid>,
     bool,
+    bool,
     Vec<String>,
     bool,
 );
@@ -447,6 +460,7 @@ fn seen(row: &PgRow) -> Result<VisibleMessage> {
         entity,
         player,
         is_whisper,
+        is_of_the_game,
         heard_by,
         is_blind,
     ) = row.read_all::<SeenRow>()?;
@@ -456,7 +470,9 @@ fn seen(row: &PgRow) -> Result<VisibleMessage> {
         id,
         speaker: alias.unwrap_or(name),
         content,
+        flavor: flavor.unwrap_or_default(),
         author,
+        is_of_the_game,
         is_whisper,
         heard_by,
         is_blind,

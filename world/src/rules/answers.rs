@@ -36,6 +36,15 @@ impl OutcomeShown {
         }
     }
 
+    /// Whether nothing about it was uncertain.
+    #[must_use]
+    pub fn is_without_check(&self) -> bool {
+        match self {
+            Self::Whole(outcome) => outcome.no_check,
+            Self::Seen(outcome) => outcome.no_check,
+        }
+    }
+
     /// What it was: `Stealth Check`.
     #[must_use]
     pub fn check_type(&self) -> &str {

@@ -22,7 +22,12 @@ impl Told {
         let outcome = decided.outcome.as_ref();
         let rolled = outcome.and_then(|outcome| Some((outcome, outcome.roll()?)));
         let Some((outcome, RollShown { total_modifier, total, dice })) = rolled else {
-            let sentence = format!("{name}: {}", outcome.map(OutcomeShown::notes).unwrap_or_default());
+            let does = match outcome {
+                Some(outcome) if outcome.why_impossible().is_some() => " cannot do this",
+                Some(outcome) if outcome.is_without_check() => " needs no roll",
+                _ => "",
+            };
+            let sentence = format!("{name}{does}: {}", outcome.map(OutcomeShown::notes).unwrap_or_default());
             return Self { sentence, roll: None };
         };
         let flavor = outcome.check_type();
