@@ -1,7 +1,8 @@
-//! The table in a browser: by plain HTTP (`door`, `forms`, `links`), and in a real Chromium (`talk`, `live`, `looks`); `again` and `fight` do
+//! The table in a browser: by plain HTTP (`commands`, `door`, `forms`, `links`), and in a real Chromium (`talk`, `live`, `looks`); `again` and `fight` do
 //! both.
 
 mod again;
+mod commands;
 mod door;
 mod fight;
 mod forms;

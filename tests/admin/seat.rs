@@ -597,3 +597,46 @@ async fn answers_are_tried_again_go_on_and_stop_at_the_table() {
     assert_eq!(answer.expect(200).body["status"], "cancelled");
     assert_eq!(newest(&world).await["content"], "Third.");
 }
+
+/// At the table of a game master the same commands work, and two more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_game_master_has_the_commands_too() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    world.post("/npcs", json!({ "slug": "innkeeper_ada", "name": "Innkeeper Ada" })).await.expect(201);
+    let mut mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
+    let say = format!("{TABLE}/say");
+    let alice = world.get("/characters/player_alice").await.expect(200).id();
+    for (text, name, content, member, is) in [
+        ("/as \"Innkeeper Bob\" Welcome.", "Innkeeper Bob", "Welcome.", "flavor", Value::Null),
+        ("/as innkeeper_b /me nods.", "Innkeeper Bob", "nods.", "flavor", json!("emote")),
+        ("/as innkeeper_a /w ali Psst.", "Innkeeper Ada", "Psst.", "whisper_to", json!([alice])),
+        ("/desc It rains.", "Narrator", "It rains.", "author", json!("gm")),
+        ("/ooc A break?", "Game Master", "A break?", "flavor", json!("ooc")),
+        ("/gmroll 1d1 # luck", "Innkeeper Bob", "luck: 1d1 = 1", "whisper_to", json!(["gm"])),
+        ("/blindroll 1d1", "Innkeeper Bob", "1d1 = 1", "blind", json!(true)),
+    ] {
+        mara.post(&say, &[("as", "innkeeper_bob"), ("text", text)]).await.expect(303);
+        let message = newest(&world).await;
+        assert_eq!(
+            (&message["speaker"]["name"], &message["content"], &message[member]),
+            (&json!(name), &json!(content), &is),
+            "{text}"
+        );
+    }
+    let before = world.get("/messages").await.expect(200).items().len();
+    let refuses = async |text: &str| {
+        let refused = mara.post(&say, &[("text", text)]).await.expect(303);
+        assert!(refused.header("set-cookie").starts_with("tavernkeep_message=!"), "{text}");
+    };
+    for text in ["/as", "/as Zorro Hello.", "/as Innkeeper Hello.", "/as innkeeper_bob", "/desc", "/dance"] {
+        refuses(text).await;
+    }
+    assert_eq!(world.get("/messages").await.expect(200).items().len(), before);
+    let helped = mara.post(&say, &[("text", "/help")]).await.expect(303);
+    let cookie = helped.header("set-cookie").split(';').next().unwrap().to_owned();
+    mara.keep(&helped);
+    let page = mara.send(mara.request("GET", TABLE).header("cookie", cookie)).await.expect(200).text;
+    assert!(page.contains("/as NPC words: the NPC says it"), "{page}");
+}

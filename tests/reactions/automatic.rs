@@ -90,7 +90,12 @@ async fn words_at_the_table_count_and_dice_do_not() {
     // The page at the table.
     let guest = Guest::seated(&server, &token(&tenant, "player_alice").await).await;
     guest.send(guest.form("/play/port-town/roll", &[("formula", "1d6")])).await.expect(303);
-    assert_eq!(score(&world).await, 2.0);
+    let says = async |text: &str| guest.send(guest.form("/play/port-town/say", &[("text", text)])).await.expect(303);
+    says("/ooc Shall we order pizza?").await;
+    assert_eq!(score(&world).await, 2.0, "out of character is out of the story");
+    says("Ha!").await;
+    says("/me laughs.").await;
+    assert_eq!(score(&world).await, 6.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,7 +27,12 @@ use super::{
     table::Seat,
     visit::{Seating, Visitor, seated_at},
 };
-use crate::table::{dice, reply::Pending, whisper};
+use crate::table::{
+    command::{self, Command, Written},
+    dice::Readers,
+    reply::Pending,
+    whisper,
+};
 use base::error::{Error, Result};
 use edge::{
     caller::Caller,
@@ -38,7 +43,7 @@ use edge::{
 };
 use entity::kind::EntityKind;
 use world::{
-    messages::service::{self as messages, NewMessage},
+    messages::service::{self as messages, EMOTE, NewMessage, OOC},
     npcs::Npcs,
     table,
 };
@@ -90,33 +95,17 @@ async fn post_words(
             format!("Write something, in at most {SAID_CHARS_MAX} characters."),
         ));
     }
-    if let Some(rest) = whisper::parse(text) {
-        let seat = Seat::take(app, visitor, link).await?;
-        let name = seat.character().await?.name;
-        let mut others = table::characters(&seat.tx, CampaignId(seat.campaign)).await?;
-        others.retain(|person| person.id != seat.player);
-        let (to, words) = whisper::addressed(&others, true, rest)?;
-        let message = NewMessage {
-            player_id: Some(seat.player),
-            whisper_to: vec![to],
-            ..NewMessage::chat(Author::Player, &name, words.to_owned())
-        };
-        write(app, seat.leave(), message).await?;
-        return Ok(empty_or_redirect(request, link));
-    }
-    if let Some(formula) = dice::parse(text) {
-        roll::rolled(app, visitor, link, formula, "").await?;
-        return Ok(empty_or_redirect(request, link));
-    }
+    let text = match command::parse(text, false)? {
+        Written::Words(text) => text,
+        Written::Command(command) => return commanded(app, visitor, request, link, command).await,
+    };
     if words.to == GAME {
         return planned(app, visitor, request, link, text).await;
     }
     let seat = Seat::take(app, visitor, link).await?;
     let name = seat.actor().await?.name;
     if words.to.is_empty() {
-        let message =
-            NewMessage { player_id: Some(seat.player), ..NewMessage::chat(Author::Player, &name, text.to_owned()) };
-        write(app, seat.leave(), message).await?;
+        aloud(app, seat, &name, (text, None)).await?;
         return Ok(empty_or_redirect(request, link));
     }
     let campaign = Ref::Id(seat.campaign);
@@ -130,6 +119,60 @@ async fn post_words(
         return Ok(empty_or_redirect(request, link));
     }
     rendered(&Pending::of(&format!("/play/{link}"), TurnId(turn), npc).to(&name, text))
+}
+
+/// Does what a command says.
+async fn commanded(
+    app: &Ai,
+    visitor: &Visitor,
+    request: &HttpRequest,
+    link: &str,
+    command: Command<'_>,
+) -> Result<HttpResponse> {
+    match command {
+        Command::Help => return told_alone(request, link, &command::help(false)),
+        Command::Whisper(rest) => {
+            let seat = Seat::take(app, visitor, link).await?;
+            let name = seat.character().await?.name;
+            let mut others = table::characters(&seat.tx, CampaignId(seat.campaign)).await?;
+            others.retain(|person| person.id != seat.player);
+            let (to, words) = whisper::addressed(&others, true, rest)?;
+            let message = NewMessage {
+                player_id: Some(seat.player),
+                whisper_to: vec![to],
+                ..NewMessage::chat(Author::Player, &name, words.to_owned())
+            };
+            write(app, seat.leave(), message).await?;
+        }
+        Command::Roll { readers, formula, what_for } => {
+            roll::rolled(app, visitor, link, (formula, what_for), readers).await?;
+            if let Readers::MasterAlone = readers {
+                return told_alone(request, link, "You rolled. Only the game master sees the result.");
+            }
+        }
+        Command::Emote(words) => {
+            let seat = Seat::take(app, visitor, link).await?;
+            let name = seat.actor().await?.name;
+            aloud(app, seat, &name, (words, Some(EMOTE))).await?;
+        }
+        // Whoever is dead or unconscious can still talk about the game.
+        Command::OutOfCharacter(words) => {
+            let seat = Seat::take(app, visitor, link).await?;
+            let name = seat.character().await?.name;
+            aloud(app, seat, &name, (words, Some(OOC))).await?;
+        }
+    }
+    Ok(empty_or_redirect(request, link))
+}
+
+/// Says something to everyone.
+async fn aloud(app: &Ai, seat: Seat, name: &str, (words, flavor): (&str, Option<&str>)) -> Result<()> {
+    let message = NewMessage {
+        player_id: Some(seat.player),
+        flavor: flavor.map(str::to_owned),
+        ..NewMessage::chat(Author::Player, name, words.to_owned())
+    };
+    write(app, seat.leave(), message).await
 }
 
 /// Plans a command from the player's text. Everyone sees the public result live. A private result is the response to the player.

@@ -4,9 +4,9 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use ai::state::Ai;
 use base::error::{Error, Result};
-use db::tenancy::{self, TenantTx};
+use db::tenancy;
 use edge::http::forms::from_our_page;
-use entity::{CampaignId, MessageId, character, message::Author};
+use entity::{CampaignId, MessageId, message::Author};
 use rules::{
     dice::{Dice, Meaning},
     resolve::{
@@ -33,7 +33,7 @@ use super::{
     table::Seat,
     visit::{Seating, Visitor, seated_at},
 };
-use crate::table::dice;
+use crate::table::dice::{self, Readers};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,17 +51,23 @@ pub async fn roll(
 ) -> HttpResponse {
     seated_at(visitor, &request, async |visitor| {
         from_our_page(&request)?;
-        rolled(&app, &visitor, &path, &filled(form)?.formula, "").await?;
+        rolled(&app, &visitor, &path, (&filled(form)?.formula, ""), Readers::Everybody).await?;
         Ok(empty_or_redirect(&request, &path))
     })
     .await
 }
 
-/// Rolls a formula for everyone to see. `flavor` says for what.
+/// Rolls a formula. `flavor` says for what.
 ///
 /// # Errors
 /// `validation_failed` for a formula that cannot be rolled; `quota_exceeded`.
-pub async fn rolled(app: &Ai, visitor: &Visitor, link: &str, formula: &str, flavor: &str) -> Result<()> {
+pub async fn rolled(
+    app: &Ai,
+    visitor: &Visitor,
+    link: &str,
+    (formula, flavor): (&str, &str),
+    readers: Readers,
+) -> Result<()> {
     let seat = Seat::take(app, visitor, link).await?;
     let who = seat.actor().await?;
     let own = variables::of_character(&who);
@@ -70,17 +76,13 @@ pub async fn rolled(app: &Ai, visitor: &Visitor, link: &str, formula: &str, flav
         app.limits.check_rows(tx, &caller, "message").await?;
         let value = |name: &str| variables::value(&own, name).map(Meaning::Number);
         let facts = dice::rolled(tx, CampaignId(campaign), (formula, flavor), &value).await?;
-        tell(tx, CampaignId(campaign), &who, facts).await
+        let own =
+            NewMessage { player_id: Some(who.id.0), ..NewMessage::chat(Author::Player, &who.name, String::new()) };
+        let message = dice::told(facts, readers.of(own));
+        messages::insert(tx, campaign, std::slice::from_ref(&message)).await?;
+        messages::report_table(tx, campaign, std::iter::once(&message)).await
     })
     .await
-}
-
-/// Tells everyone a roll.
-async fn tell(tx: &TenantTx, campaign: CampaignId, who: &character::Model, facts: RollFacts) -> Result<()> {
-    let own = NewMessage { player_id: Some(who.id.0), ..NewMessage::chat(Author::Player, &who.name, String::new()) };
-    let message = dice::told(facts, own);
-    messages::insert(tx, campaign.0, std::slice::from_ref(&message)).await?;
-    messages::report_table(tx, campaign.0, std::iter::once(&message)).await
 }
 
 /// What of the sheet is rolled.
@@ -127,9 +129,10 @@ async fn attacked(app: &Ai, visitor: &Visitor, link: &str, damages: bool, name: 
     if damages {
         let kind = format!("{} damage", attack.damage_type);
         let flavor = format!("{}, {}", attack.name, kind.trim());
-        return rolled(app, visitor, link, &attack.damage, &flavor).await;
+        return rolled(app, visitor, link, (&attack.damage, &flavor), Readers::Everybody).await;
     }
-    rolled(app, visitor, link, &format!("1d20{:+}", attack.bonus), &format!("{}, to hit", attack.name)).await
+    let (formula, flavor) = (format!("1d20{:+}", attack.bonus), format!("{}, to hit", attack.name));
+    rolled(app, visitor, link, (&formula, &flavor), Readers::Everybody).await
 }
 
 /// Rolls a check or a save with all that the rules know of the character: conditions, effects, training.

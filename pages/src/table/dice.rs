@@ -1,6 +1,9 @@
 //! Rolls at the table. Dice come from the campaign's fair stream.
 
-use base::error::{Error, Result};
+use base::{
+    error::{Error, Result},
+    text::on_one_line,
+};
 use db::tenancy::TenantTx;
 use entity::{CampaignId, message::Type};
 use rules::dice::Names;
@@ -13,13 +16,28 @@ use world::{
     messages::service::{NewMessage, RollFacts, roll_text, roll_value},
 };
 
-/// How a roll begins that is typed among the words.
-const COMMANDS: [&str; 2] = ["/roll", "/r"];
+/// The most characters of what a roll is for.
+const WHAT_FOR_CHARS_MAX: usize = 200;
 
-/// The formula after the command, if the text is a roll.
-#[must_use]
-pub(crate) fn parse(text: &str) -> Option<&str> {
-    super::command::rest(text, &COMMANDS)
+/// Who reads a roll.
+#[derive(Clone, Copy)]
+pub(crate) enum Readers {
+    Everybody,
+    /// The game master, and who rolls.
+    MasterToo,
+    /// Only the game master.
+    MasterAlone,
+}
+
+impl Readers {
+    /// A message for these readers alone.
+    pub(crate) fn of(self, message: NewMessage) -> NewMessage {
+        match self {
+            Self::Everybody => message,
+            Self::MasterToo => NewMessage { whisper_to: vec!["gm".to_owned()], ..message },
+            Self::MasterAlone => NewMessage { blind: true, ..message },
+        }
+    }
 }
 
 /// Rolls a formula. `flavor` says for what; `value` is what the names in it mean.
@@ -32,6 +50,10 @@ pub(crate) async fn rolled(
     (formula, flavor): (&str, &str),
     value: &Names<'_>,
 ) -> Result<RollFacts> {
+    if flavor.chars().count() > WHAT_FOR_CHARS_MAX {
+        let message = format!("Say what the roll is for in at most {WHAT_FOR_CHARS_MAX} characters.");
+        return Err(Error::invalid("/text", "invalid_value", message));
+    }
     let wanted = [RollInput { formula: formula.trim().to_owned(), flavor: None }];
     let report = rolls::roll(Taking::Within(tx), Some(campaign.0), &Wish::default(), &wanted, value).await?;
     let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
@@ -42,7 +64,7 @@ pub(crate) async fn rolled(
     Ok(RollFacts {
         formula: result.formula.clone(),
         total,
-        flavor: flavor.to_owned(),
+        flavor: on_one_line(flavor).into_owned(),
         dice: serde_json::to_value(&result.dice).map_err(Error::internal)?,
         outcome: None,
     })

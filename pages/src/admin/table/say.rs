@@ -11,7 +11,13 @@ use crate::{
         answer::is_htmx,
         world_form::{form_id, once},
     },
-    table::{dice, whisper},
+    table::{
+        command::{self, Command, Written},
+        dice,
+        name::{Misnamed, Named, named},
+        notes::Aside,
+        whisper,
+    },
 };
 use base::error::{Error, Result};
 use db::tenancy::TenantTx;
@@ -28,57 +34,98 @@ use world::{
         service::{GameTime, NewMemory},
         subject::Subject,
     },
-    messages::service::{self as messages, NewMessage},
+    messages::service::{self as messages, EMOTE, NewMessage, OOC},
     npcs::Npcs,
-    table,
+    seat, table,
 };
 
 const NARRATOR: &str = "Narrator";
+const GAME_MASTER: &str = "Game Master";
 
 /// Says something.
 pub async fn say(at: InCampaign) -> Result<HttpResponse> {
-    done(&at, said(&at).await)
+    match said(&at).await {
+        Ok(Some(help)) if is_htmx(&at.request) => at.piece(&Aside { message: &help }),
+        Ok(Some(help)) => Ok(at.redirect(&at.url("table"), &help)),
+        said => done(&at, said.map(drop)),
+    }
 }
 
-async fn said(at: &InCampaign) -> Result<()> {
+/// Says what the form has, or does what its command says. Returns what only the game master who wrote it reads.
+async fn said(at: &InCampaign) -> Result<Option<String>> {
     let text = at.form.text("text").trim();
     if text.is_empty() || text.chars().count() > SAID_CHARS_MAX {
         let message = format!("Write something, in at most {SAID_CHARS_MAX} characters.");
         return Err(Error::invalid("/text", "invalid_value", message));
     }
     let tx = at.read().await?;
-    let voice = voice(at, &tx).await?;
-    if let Some(formula) = dice::parse(text) {
-        let voice = NewMessage { whisper_to: hearer(at, &tx).await?, ..voice };
-        drop(tx);
-        return rolled(at, voice, formula).await;
-    }
-    let (whisper_to, text) = match whisper::parse(text) {
-        Some(rest) => {
+    let (voice, text) = spoken_by(at, &tx, text).await?;
+    let (voice, text) = match command::parse(text, true)? {
+        Written::Words(text) => (NewMessage { whisper_to: hearer(at, &tx).await?, ..voice }, text),
+        Written::Command(Command::Help) => return Ok(Some(command::help(true))),
+        Written::Command(Command::Whisper(rest)) => {
             let characters = table::characters(&tx, at.campaign.id).await?;
             let (to, words) = whisper::addressed(&characters, false, rest)?;
-            (vec![to], words)
+            (NewMessage { whisper_to: vec![to], ..voice }, words)
         }
-        None => (hearer(at, &tx).await?, text),
+        Written::Command(Command::Roll { readers, formula, what_for }) => {
+            let whisper_to = hearer(at, &tx).await?;
+            drop(tx);
+            rolled(at, readers.of(NewMessage { whisper_to, ..voice }), (formula, what_for)).await?;
+            return Ok(None);
+        }
+        Written::Command(Command::Emote(words)) => {
+            (NewMessage { flavor: Some(EMOTE.to_owned()), whisper_to: hearer(at, &tx).await?, ..voice }, words)
+        }
+        // Neither the narrator nor an NPC says it.
+        Written::Command(Command::OutOfCharacter(words)) => {
+            let own = NewMessage::chat(Author::Gm, GAME_MASTER, String::new());
+            (NewMessage { flavor: Some(OOC.to_owned()), whisper_to: hearer(at, &tx).await?, ..own }, words)
+        }
     };
-    let subject = subject(at, &tx).await?;
+    let subject = subject(at, &tx, &voice).await?;
     drop(tx);
     write(at, async |tx| {
         if let (Some(subject), Some(npc)) = (subject, voice.entity_id) {
             remembered(at, tx, (NpcId(npc), subject), text).await?;
         }
-        Ok(NewMessage { whisper_to: whisper_to.clone(), content: text.to_owned(), ..voice.clone() })
+        Ok(NewMessage { content: text.to_owned(), ..voice.clone() })
     })
-    .await
+    .await?;
+    Ok(None)
+}
+
+/// As whom a text is said, and the rest of it: as the NPC or the narrator that it begins with, or as the form says.
+async fn spoken_by<'t>(at: &InCampaign, tx: &TenantTx, text: &'t str) -> Result<(NewMessage, &'t str)> {
+    if let Some(rest) = command::rest(text, &["/desc"]) {
+        return Ok((voice(at, tx, "").await?, command::words(rest)?));
+    }
+    let Some(rest) = command::rest(text, &["/as"]) else { return Ok((voice(at, tx, at.form.text("as")).await?, text)) };
+    let places = seat::everybody(tx, at.campaign.id).await?;
+    let npcs = places.iter().flat_map(|place| &place.people).filter(|person| person.kind == "npcs");
+    let npcs: Vec<Named<'_>> =
+        npcs.map(|npc| Named { id: npc.slug.clone(), slug: &npc.slug, name: &npc.name }).collect();
+    match named(&npcs, rest) {
+        Ok((npc, rest)) => Ok((voice(at, tx, npc.slug).await?, command::words(rest)?)),
+        Err(misnamed) => Err(command::refusal(match misnamed {
+            Misnamed::Nobody => "Nothing was said: no NPC is called so. Write /as NAME and the words.".to_owned(),
+            Misnamed::Alike(slugs) => {
+                format!("Several NPCs have this name. Write one of these instead: {}.", slugs.join(" or "))
+            }
+            Misnamed::Several(names) => {
+                format!("Several names begin so. Write more of the one you mean: {}.", names.join(", "))
+            }
+        })),
+    }
 }
 
 /// The character about whom the NPC remembers what it says, if the form names one.
-async fn subject(at: &InCampaign, tx: &TenantTx) -> Result<Option<CharacterId>> {
+async fn subject(at: &InCampaign, tx: &TenantTx, voice: &NewMessage) -> Result<Option<CharacterId>> {
     let slug = at.form.text("remember");
     if slug.is_empty() {
         return Ok(None);
     }
-    if at.form.text("as").is_empty() {
+    if voice.entity_id.is_none() {
         return Err(Error::invalid(
             "/remember",
             "invalid_value",
@@ -114,18 +161,18 @@ pub async fn roll(at: InCampaign) -> Result<HttpResponse> {
 async fn rolls(at: &InCampaign) -> Result<()> {
     let voice = {
         let tx = at.read().await?;
-        NewMessage { whisper_to: hearer(at, &tx).await?, ..voice(at, &tx).await? }
+        NewMessage { whisper_to: hearer(at, &tx).await?, ..voice(at, &tx, at.form.text("as")).await? }
     };
     // A button names a die; the field beside it has the formula.
     let formula = at.form.get("die").unwrap_or_else(|| at.form.text("formula"));
-    rolled(at, voice, formula).await
+    rolled(at, voice, (formula, "")).await
 }
 
 /// Rolls a formula in somebody's name. Only game masters see it if the form says so, whether it is typed or clicked.
-async fn rolled(at: &InCampaign, voice: NewMessage, formula: &str) -> Result<()> {
-    let voice = NewMessage { blind: at.form.has("blind"), ..voice };
+async fn rolled(at: &InCampaign, voice: NewMessage, roll: (&str, &str)) -> Result<()> {
+    let voice = NewMessage { blind: voice.blind || at.form.has("blind"), ..voice };
     write(at, async |tx| {
-        let facts = dice::rolled(tx, at.campaign.id, (formula, ""), &|_| None).await?;
+        let facts = dice::rolled(tx, at.campaign.id, roll, &|_| None).await?;
         Ok(dice::told(facts, voice.clone()))
     })
     .await
@@ -144,9 +191,8 @@ pub(super) async fn write(at: &InCampaign, message: impl AsyncFn(&TenantTx) -> R
     written.await.map(drop)
 }
 
-/// An empty message of the narrator, or of the NPC whose slug the form has.
-async fn voice(at: &InCampaign, tx: &TenantTx) -> Result<NewMessage> {
-    let slug = at.form.text("as");
+/// An empty message of the NPC with this slug, or of the narrator without one.
+async fn voice(at: &InCampaign, tx: &TenantTx, slug: &str) -> Result<NewMessage> {
     if slug.is_empty() {
         return Ok(NewMessage::chat(Author::Gm, NARRATOR, String::new()));
     }
