@@ -74,7 +74,10 @@ async fn what_is_no_command_is_not_said() {
     let before = world.get("/messages").await.expect(200).items().len();
     let long = format!("/r 1d4 # {}", "x".repeat(201));
     for (text, why) in [
-        ("/wave", "There is no command /wave, and nothing was said. You can write:"),
+        (
+            "/wave",
+            "There is no command /wave, and nothing was said. There are /w, /r, /gmroll, /blindroll, /me, /ooc, /help.",
+        ),
         ("/", "There is no command /,"),
         ("/as Bob Hello.", "There is no command /as"),
         ("/w mal Run.", "several names begin so. Write more of the one you mean: Mallory, Malvin."),

@@ -4,6 +4,9 @@
 use super::dice::Readers;
 use base::error::{Error, Result};
 
+/// The most characters of a word that a refusal repeats.
+const WORD_CHARS_SHOWN: usize = 30;
+
 /// A text.
 pub(crate) enum Written<'t> {
     /// It is said as it is.
@@ -28,7 +31,7 @@ pub(crate) enum Command<'t> {
 }
 
 /// The commands of everybody: their names, what follows them, and what they do.
-const COMMANDS: [(&[&str], &str, &str); 7] = [
+const COMMANDS: [Described; 7] = [
     (&["/w", "/whisper"], "NAME words", "only that person and you read it"),
     (&["/r", "/roll"], "1d20+5 # what for", "everybody sees the roll"),
     (&["/gmroll", "/gmr"], "1d20+5", "only the game master and you see the roll"),
@@ -39,8 +42,14 @@ const COMMANDS: [(&[&str], &str, &str); 7] = [
 ];
 
 /// Those of game masters.
-const OF_MASTERS: [(&[&str], &str, &str); 2] =
+const OF_MASTERS: [Described; 2] =
     [(&["/as"], "NPC words", "the NPC says it"), (&["/desc"], "words", "the narrator says it")];
+
+type Described = (&'static [&'static str], &'static str, &'static str);
+
+fn all(is_master: bool) -> impl Iterator<Item = &'static Described> {
+    COMMANDS.iter().chain(OF_MASTERS.iter().filter(move |_| is_master))
+}
 
 /// Reads a text.
 ///
@@ -63,8 +72,13 @@ pub(crate) fn parse(text: &str, is_master: bool) -> Result<Written<'_>> {
         Some(("/ooc", rest)) => Command::OutOfCharacter(words(rest)?),
         Some(_) => Command::Help,
         None => {
-            let word = text.split_whitespace().next().unwrap_or_default();
-            return Err(refusal(format!("There is no command {word}, and nothing was said. {}", help(is_master))));
+            let word: String =
+                text.split_whitespace().next().unwrap_or_default().chars().take(WORD_CHARS_SHOWN).collect();
+            let there_are: Vec<&str> = all(is_master).filter_map(|(names, ..)| names.first().copied()).collect();
+            return Err(refusal(format!(
+                "There is no command {word}, and nothing was said. There are {}. A text that begins with a slash begins with //.",
+                there_are.join(", ")
+            )));
         }
     };
     Ok(Written::Command(command))
@@ -85,9 +99,8 @@ pub(crate) fn words(rest: &str) -> Result<&str> {
 
 /// What can be written, in a line for each command.
 pub(crate) fn help(is_master: bool) -> String {
-    let of_masters = OF_MASTERS.iter().filter(|_| is_master);
     let mut lines = vec!["You can write:".to_owned()];
-    lines.extend(COMMANDS.iter().chain(of_masters).map(|(names, follows, does)| {
+    lines.extend(all(is_master).map(|(names, follows, does)| {
         let space = if follows.is_empty() { "" } else { " " };
         format!("{}{space}{follows}: {does}", names.join(" or "))
     }));

@@ -55,6 +55,7 @@ pub struct MessageInput {
     #[garde(custom(validate::says_something), length(chars, max = 20_000))]
     #[schema(min_length = 1)]
     pub content: String,
+    /// What it is: `ooc` for what is said out of character, `emote` for a deed without the name of who does it, and for a roll what it is for.
     #[garde(custom(validate::opt_line))]
     #[schema(min_length = 1)]
     #[serde(default)]
