@@ -70,30 +70,29 @@ if (log) {
   new ResizeObserver(() => { if (atEnd) follow(); }).observe(log);
 
   // After a lost connection some messages may come again, and are skipped. When an answer is tried again, it stays, pale, until the other
-  // attempt takes its place, or until it is there again itself. What htmx does alone is not touched: new messages, and changes of old ones.
+  // attempt takes its place, or until it is there again itself. Htmx alone shows other new messages, and changes of old ones.
   document.body.addEventListener("htmx:sseBeforeMessage", (event) => {
     if (event.detail.type !== "message") return;
     const piece = document.createRange().createContextualFragment(event.detail.data).firstElementChild;
     if (!piece || piece.hasAttribute("hx-swap-oob")) return;
-    const { aside, first } = piece.dataset;
-    const known = document.getElementById(aside ?? piece.id);
-    const attempts = first ? [...said.querySelectorAll(`[data-first="${first}"]`)] : [];
-    const pale = attempts.filter((article) => article.matches(".pale"));
-    const isAlike = (article) => article.matches(".player") === piece.matches(".player");
-    const place = known ?? pale.find(isAlike) ?? attempts.findLast((article) => article.dataset.placed);
-    if (!aside && !place) return;
-    event.preventDefault();
-    if (aside) {
-      known?.classList.add("pale");
+    const known = document.getElementById(piece.dataset.aside ?? piece.id);
+    if (known || piece.dataset.aside) {
+      event.preventDefault();
+      known?.classList.toggle("pale", Boolean(piece.dataset.aside));
       return;
     }
-    if (place === known && !pale.includes(known)) return;
-    if (place !== known) piece.dataset.placed = "1";
+    const attempts = piece.dataset.first ? [...said.querySelectorAll(`[data-first="${piece.dataset.first}"]`)] : [];
+    const pale = attempts.filter((article) => article.matches(".pale"));
+    const isAlike = (article) => article.matches(".player") === piece.matches(".player");
+    const place = pale.find(isAlike) ?? attempts.findLast((article) => article.dataset.placed);
+    if (!place) return;
+    event.preventDefault();
+    piece.dataset.placed = "1";
     if (pale.includes(place)) place.replaceWith(piece);
     else place.after(piece);
     htmx.process(piece);
     // What belonged to the former answer goes with it.
-    if (piece.matches(".ai") && place !== known) pale.forEach((article) => article.remove());
+    if (piece.matches(".ai")) pale.forEach((article) => article.remove());
   });
   // The buttons of an answer are there while it is the last of its conversation.
   const latest = () => {
@@ -132,10 +131,9 @@ if (log) {
   words.addEventListener("input", settled);
   document.getElementById("fights").addEventListener("htmx:sseMessage", settled);
 
-  // A new connection sends the reply from its first word, so what is there is removed.
-  document.body.addEventListener("htmx:sseError", (event) => {
-    const lost = event.detail.source.readyState === EventSource.CLOSED;
-    if (lost && event.target.matches(".coming")) event.target.replaceChildren();
+  // Each connection sends the reply from its first word, so what is there is removed.
+  document.body.addEventListener("htmx:sseOpen", (event) => {
+    if (event.target.matches(".coming")) event.target.replaceChildren();
   });
 
   // When a reply has ended, it stops looking unfinished. If it failed or was stopped, the player's words are put back into the field.
@@ -146,6 +144,7 @@ if (log) {
     coming.querySelector(".stop")?.remove();
     const isStopped = coming.querySelector(".aside");
     if (!isStopped && !coming.querySelector(".alert")) return;
+    coming.dataset.failed = "1";
     const unheard = coming.querySelector(".words")?.dataset.words ?? "";
     if (words.value === "" && unheard) {
       words.value = unheard;
@@ -155,7 +154,7 @@ if (log) {
   });
   // What failed is gone when it is tried once more.
   document.body.addEventListener("htmx:beforeRequest", (event) => {
-    if (event.target.closest(".retry")) said.querySelectorAll("[data-pending]:has(.alert)").forEach((failed) => failed.remove());
+    if (event.target.closest(".retry")) said.querySelectorAll("[data-failed]").forEach((failed) => failed.remove());
   });
 
   // What was said to this player alone is gone after the next words.
@@ -178,7 +177,7 @@ if (log) {
       if (lists.has("remember")) choose("remember", "");
       for (const aside of document.querySelectorAll(".aside[data-old]")) aside.remove();
       // The words of failed replies were just sent again.
-      for (const failed of document.querySelectorAll("[data-pending] .alert")) failed.closest("[data-pending]").remove();
+      for (const failed of document.querySelectorAll("[data-failed]")) failed.remove();
     }
     atEnd = true;
     follow();

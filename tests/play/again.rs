@@ -52,7 +52,8 @@ async fn another_attempt_comes_into_the_place_of_the_former() {
         assert_eq!(log(page).await, before);
     }
     assert_eq!(browser.text(".pale + .pending b").await, "Innkeeper Bob");
-    assert!(browser.count(AGAIN).await == 1, "the button is hidden with what is pale");
+    let is_hidden = format!("return document.querySelector(\"{AGAIN}\").offsetParent === null");
+    assert_eq!(browser.js(&is_hidden).await, true, "the button is hidden with what is pale");
     server.model.let_go(1);
     let after = ["I ask about the harbour.", "Second.", "I order ale.", "For Mallory.", "Silence."];
     is_log(&browser, &after).await;
@@ -156,4 +157,52 @@ async fn buttons_work_without_a_script_and_late_ones_are_refused() {
     }
     let messages = world.get("/messages").await.expect(200);
     assert_eq!(messages.items().iter().filter(|m| m["author"] == "ai").count(), 3);
+}
+
+/// What is set aside and comes back in no form is taken out of every page.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_without_words_leaves_nothing_pale() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    asked(&world).await;
+    let Some(mallory) = sit_down(&tenant, MALLORY).await else { return };
+    server.model.set_script(Script::always(Reply::text("").held()));
+    let turn = world.get("/turns?sort=created_at&limit=1").await.expect(200).items()[0]["id"].clone();
+    let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
+    let again = format!("/play/port-town/turns/{}/again", turn.as_str().unwrap());
+    alice.send(alice.form(&again, &[])).await.expect(303);
+    mallory.until("the former to be pale", "return document.querySelector('.message.ai.pale')").await;
+    server.model.let_go(1);
+    crate::support::until("the attempt to end", async || {
+        let attempts = world.get("/turns?sort=-created_at&limit=1").await.expect(200);
+        attempts.items()[0]["parent_turn_id"] == turn && attempts.items()[0]["status"] != "running"
+    })
+    .await;
+    // With what happens next.
+    says(&world, json!({ "content": "A dog barks." })).await;
+    mallory.sees("#said", "A dog barks.").await;
+    says(&world, json!({ "content": "And another one." })).await;
+    mallory.sees("#said", "And another one.").await;
+    mallory.until("nothing pale", "return !document.querySelector('.pale')").await;
+}
+
+/// A connection that is lost in the middle of an answer begins it anew, with its marks.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_is_read_again_from_its_first_word() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
+    server.model.set_script(Script::always(Reply::text("*He nods.* Sit.").delta_chars(3)));
+    let turn = world.bob(ALICE, "I knock.").await.expect(200).id();
+    let path = format!("/play/port-town/turns/{turn}");
+    let told = alice.get(&path).await.expect(200).text;
+    assert!(told.contains("<em>He nods.</em>"), "{told}");
+    let ids: Vec<&str> =
+        told.lines().filter_map(|line| line.strip_prefix("id: ").or(line.strip_prefix("id:"))).collect();
+    assert_eq!(ids.len(), 1, "only the end has an id: {told}");
+    let over = alice.http().get(format!("{}{path}", server.url)).header("cookie", alice.cookie());
+    let over = alice.send(over.header("last-event-id", ids[0].trim())).await;
+    assert_eq!(over.status, 204, "who has heard the end comes back no more");
 }

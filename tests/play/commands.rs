@@ -32,7 +32,7 @@ async fn commands_do_what_people_know_them_to() {
         ("//shrug", "/shrug", "type", json!("chat")),
         ("/w mal Run.", "Run.", "whisper_to", json!([id])),
         ("/w \"PLAYER_M\" Hide.", "Hide.", "whisper_to", json!([id])),
-        ("/whisper game I am the thief.", "I am the thief.", "whisper_to", json!(["gm"])),
+        ("/whisper Game Master: I am the thief.", "I am the thief.", "whisper_to", json!(["gm"])),
     ] {
         says(&alice, text).await.expect(303);
         let message = newest(&world).await;
@@ -44,7 +44,8 @@ async fn commands_do_what_people_know_them_to() {
     }
     let page = alice.page().await;
     for seen in [
-        "<p class=\"emote\" dir=\"auto\"><bdi>Alice</bdi> bows *deeply*.</p>",
+        "<p dir=\"auto\"><bdi>Alice</bdi> bows <em>deeply</em>.</p>",
+        "<code>1d1+6</code>",
         "<small>out of character</small>",
         "whispers to <bdi>the game master</bdi>",
         "whispers to <bdi>Mallory</bdi>",
@@ -69,31 +70,43 @@ async fn what_is_no_command_is_not_said() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    world.post("/characters", json!({ "slug": "malvin", "name": "Malvin" })).await.expect(201);
+    for (slug, name) in [("malvin", "Malvin"), ("boy", "Innkeeper Bobby"), ("dm", "DM")] {
+        world.post("/characters", json!({ "slug": slug, "name": name })).await.expect(201);
+    }
     let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
     let before = world.get("/messages").await.expect(200).items().len();
     let long = format!("/r 1d4 # {}", "x".repeat(201));
     for (text, why) in [
         (
             "/wave",
-            "There is no command /wave, and nothing was said. There are /w, /r, /gmroll, /blindroll, /me, /ooc, /help.",
+            "There is no command /wave, and nothing was said. The commands are /w, /r, /gmroll, /blindroll, /me, /ooc, /help.",
         ),
         ("/", "There is no command /,"),
         ("/as Bob Hello.", "There is no command /as"),
-        ("/w mal Run.", "several names begin so. Write more of the one you mean: Mallory, Malvin."),
-        ("/w zorro Run.", "You can whisper to Mallory"),
+        ("/w mal Run.", "several names begin with that. Write more of the one you mean: Mallory, Malvin."),
+        // Who is meant may be an NPC, who cannot be whispered to.
+        (
+            "/w innk Psst.",
+            "several names begin with that. Write more of the one you mean: Innkeeper Bobby, Innkeeper Bob.",
+        ),
+        ("/w Innkeeper Bob: Psst.", "You can only speak aloud to NPCs."),
+        ("/w the thief is Mal", "You can whisper to"),
+        ("/w zorro Run.", "You can whisper to DM, Innkeeper Bobby, Mallory, Malvin, gm"),
         ("/w \"\" Run.", "You can whisper to"),
         ("/w mallo", "Write your message after the name."),
         ("/me", "Write something after the command."),
         ("/ooc  ", "Write something after the command."),
-        ("/gmroll", "formula"),
-        ("/r # luck", "formula"),
+        ("/gmroll", "there is no formula"),
+        ("/r # luck", "there is no formula"),
         (&long, "in at most 200 characters"),
     ] {
         let refused = says(&alice, text).await.expect(422).text;
         assert!(refused.contains(why), "{text}: {refused}");
     }
     assert_eq!(world.get("/messages").await.expect(200).items().len(), before);
+    // A title goes before a character's name.
+    says(&alice, "/w dm I am the thief.").await.expect(303);
+    assert_eq!(newest(&world).await["whisper_to"], json!(["gm"]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! What a player sees at the table: their character, the open fights, whom they can speak and whisper to, and what
 //! changed.
 
-use entity::{CampaignId, character};
+use entity::{CampaignId, MessageId, character};
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
 use sqlx::{AssertSqlSafe, postgres::PgRow};
 use uuid::Uuid;
@@ -128,8 +128,8 @@ pub struct Change {
     pub table: String,
     pub op: String,
     pub row: Uuid,
-    /// For a message that is gone because another attempt takes the place of its turn: the first attempt.
-    pub set_aside: Option<Uuid>,
+    /// Whether a message is gone because another attempt takes the place of its turn.
+    pub is_set_aside: bool,
 }
 
 /// Changes in the order of their commits.
@@ -154,6 +154,26 @@ impl Changes {
     }
 }
 
+/// Which of these messages, which were set aside, no longer wait for another attempt and are gone. One statement, or none if there are none.
+///
+/// # Errors
+/// Database errors.
+pub async fn gone_for_good(tx: &TenantTx, set_aside: &[MessageId]) -> Result<Vec<MessageId>> {
+    if set_aside.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(
+        "SELECT a.id FROM unnest($2::uuid[]) AS a (id) WHERE NOT EXISTS (SELECT FROM message m WHERE m.tenant_id = $1 AND m.id = a.id) \
+           AND NOT EXISTS (SELECT FROM journal j JOIN turn t ON t.tenant_id = $1 AND t.id = j.turn_id \
+             WHERE j.tenant_id = $1 AND j.row_id = a.id AND j.op = 'delete' AND t.awaits IS NOT NULL)",
+    )
+    .bind(tx.tenant())
+    .bind(set_aside.iter().map(|id| id.0).collect::<Vec<_>>())
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    rows.iter().map(|row| row.read_all().map(|(id,)| MessageId(id))).collect()
+}
+
 /// The changes after `seq`: at most 500, and at most 25 of messages; `None` if there are none. Changes of a message that nobody can read are
 /// left out.
 ///
@@ -162,9 +182,9 @@ impl Changes {
 pub async fn changes(tx: &TenantTx, campaign: Uuid, seq: i64) -> Result<Option<Changes>> {
     let rows = sqlx::query(AssertSqlSafe(format!(
         "SELECT seq, table_name, row_id, op, table_name <> 'message' OR op <> 'update' OR {REWORDS} AS is_shown, \
-             CASE WHEN table_name = 'message' AND op = 'delete' AND origin = 'revert' THEN ( \
-                 SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = $1 AND t.id = journal.turn_id \
-                   AND t.status IN ('succeeded', 'limit_reached') AND t.undone_at IS NULL AND t.revert_as IS NULL) END AS set_aside \
+             table_name = 'message' AND op = 'delete' AND origin = 'revert' AND EXISTS ( \
+                 SELECT FROM turn t WHERE t.tenant_id = $1 AND t.id = journal.turn_id AND t.status IN ('succeeded', 'limit_reached') \
+                   AND t.undone_at IS NULL AND t.revert_as IS NULL) AS is_set_aside \
          FROM journal WHERE tenant_id = $1 AND campaign_id = $2 AND seq > $3 ORDER BY seq LIMIT $4"
     )))
     .bind(tx.tenant())
@@ -175,8 +195,8 @@ pub async fn changes(tx: &TenantTx, campaign: Uuid, seq: i64) -> Result<Option<C
     .await?;
     let (mut last, mut changes, mut messages) = (None, Vec::new(), 0);
     for row in &rows {
-        let (seq, table, id, op, is_shown, set_aside) = row.read_all::<(i64, _, _, _, bool, _)>()?;
-        let change = Change { table, op, row: id, set_aside };
+        let (seq, table, id, op, is_shown, is_set_aside) = row.read_all::<(i64, _, _, _, bool, _)>()?;
+        let change = Change { table, op, row: id, is_set_aside };
         messages += usize::from(is_shown && change.table == "message");
         if messages > MESSAGES_MAX {
             break;

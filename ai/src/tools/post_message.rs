@@ -16,7 +16,7 @@ use base::{
     text,
 };
 use world::{
-    messages::service::{CONTENT_CHARS_MAX, NewMessage},
+    messages::service::{CONTENT_CHARS_MAX, NewMessage, OOC},
     sessions::events::characters_named,
 };
 
@@ -178,7 +178,8 @@ fn message_of(cx: &ToolCx<'_>, post: Post, whisper: Vec<String>) -> NewMessage {
     if !whisper.is_empty() {
         message.whisper_to = whisper;
     }
-    message.flavor = post.flavor;
+    let is_ooc = matches!(post.kind, PostType::Ooc);
+    message.flavor = post.flavor.or_else(|| is_ooc.then(|| OOC.to_owned()));
     message.extensions.insert("post_type".to_owned(), json!(post.kind));
     message
 }

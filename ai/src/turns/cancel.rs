@@ -31,7 +31,7 @@ pub struct TurnCancelling {
     status: &'static str,
 }
 
-/// Asks a running turn to stop, for the API and the pages. What a player stops keeps its effects.
+/// Asks a running turn to stop, for the API and the pages. When a player stops a first attempt, it keeps its effects.
 ///
 /// # Errors
 /// `conflict` if it has ended, or has acted in a fight; `forbidden` for a reaction; `not_found`.

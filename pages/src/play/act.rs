@@ -136,7 +136,9 @@ async fn commanded(
             let name = seat.character().await?.name;
             let mut others = table::characters(&seat.tx, CampaignId(seat.campaign)).await?;
             others.retain(|person| person.id != seat.player);
-            let (to, words) = whisper::addressed(&others, true, rest)?;
+            let npcs = table::company(&seat.tx, seat.campaign, seat.player).await?.npcs;
+            let around = whisper::Around { others: &others, npcs: &npcs, has_master: true };
+            let (to, words) = whisper::addressed(&around, rest)?;
             let message = NewMessage {
                 player_id: Some(seat.player),
                 whisper_to: vec![to],

@@ -1,5 +1,4 @@
-//! Rolls at the table: a formula, or a check or a save of the player's sheet. Dice come from the campaign's fair stream, and
-//! everyone sees them.
+//! Rolls at the table: a formula, or a check or a save of the player's sheet. Dice come from the campaign's fair stream.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use ai::state::Ai;

@@ -32,18 +32,22 @@ pub(crate) enum Command<'t> {
 
 /// The commands of everybody: their names, what follows them, and what they do.
 const COMMANDS: [Described; 7] = [
-    (&["/w", "/whisper"], "NAME words", "only that person and you read it"),
+    (&["/w", "/whisper"], "NAME words", "whispers to that person"),
     (&["/r", "/roll"], "1d20+5 # what for", "everybody sees the roll"),
     (&["/gmroll", "/gmr"], "1d20+5", "only the game master and you see the roll"),
     (&["/blindroll"], "1d20+5", "only the game master sees the roll"),
-    (&["/me"], "bows", "your name stands before it"),
-    (&["/ooc"], "words", "out of character"),
+    (&["/me"], "bows", "shows your name and the words"),
+    (&["/ooc"], "words", "speaks out of character"),
     (&["/help"], "", "shows this"),
 ];
 
-/// Those of game masters.
-const OF_MASTERS: [Described; 2] =
-    [(&["/as"], "NPC words", "the NPC says it"), (&["/desc"], "words", "the narrator says it")];
+/// How a game master says as whom a text is said. It stands before other commands.
+pub(crate) const AS: &[&str] = &["/as"];
+/// The same, for the narrator.
+pub(crate) const DESCRIBE: &[&str] = &["/desc"];
+
+/// The commands of game masters.
+const OF_MASTERS: [Described; 2] = [(AS, "NPC words", "the NPC says it"), (DESCRIBE, "words", "the narrator says it")];
 
 type Described = (&'static [&'static str], &'static str, &'static str);
 
@@ -76,7 +80,7 @@ pub(crate) fn parse(text: &str, is_master: bool) -> Result<Written<'_>> {
                 text.split_whitespace().next().unwrap_or_default().chars().take(WORD_CHARS_SHOWN).collect();
             let there_are: Vec<&str> = all(is_master).filter_map(|(names, ..)| names.first().copied()).collect();
             return Err(refusal(format!(
-                "There is no command {word}, and nothing was said. There are {}. A text that begins with a slash begins with //.",
+                "There is no command {word}, and nothing was said. The commands are {}. To say a text that begins with a slash, write //.",
                 there_are.join(", ")
             )));
         }
@@ -104,7 +108,7 @@ pub(crate) fn help(is_master: bool) -> String {
         let space = if follows.is_empty() { "" } else { " " };
         format!("{}{space}{follows}: {does}", names.join(" or "))
     }));
-    lines.push("//: the text begins with a slash".to_owned());
+    lines.push("//words: says /words".to_owned());
     lines.join("\n")
 }
 

@@ -14,16 +14,16 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::notes::Alert;
+use super::{COME_BACK_AFTER, message, notes::Alert};
 use ai::state::Ai;
 use base::error::{Code, Error, Result};
 use db::{feeds::Feed, tenancy::TenantTx};
 use edge::http::sse;
+use entity::MessageId;
 use world::table::{self, Changes};
 
 /// The longest duration of one stream.
 const FOLLOWED_FOR: Duration = Duration::from_secs(600);
-pub(super) const COME_BACK_AFTER: Duration = Duration::from_secs(1);
 
 /// The changes that a page has not seen: those after this `seq` of the journal.
 #[derive(Deserialize)]
@@ -92,7 +92,8 @@ pub(crate) trait Onlooker: 'static {
 /// `overloaded` if too many streams are open.
 pub(crate) fn follow<O: Onlooker>(app: web::Data<Ai>, onlooker: O, after: i64) -> Result<HttpResponse> {
     let end = app.feeds.watch(onlooker.place())?;
-    let following = Following { app, onlooker, after, end, until: Instant::now() + FOLLOWED_FOR };
+    let until = Instant::now() + FOLLOWED_FOR;
+    let following = Following { app, onlooker, after, end, until, set_aside: Vec::new() };
     let events = stream::unfold(Some(following), async |following| {
         let mut following = following?;
         match following.next().await {
@@ -132,6 +133,8 @@ struct Following<O> {
     after: i64,
     end: watch::Receiver<i64>,
     until: Instant,
+    /// Messages that the page keeps although they are set aside, because another attempt is to take their place.
+    set_aside: Vec<MessageId>,
 }
 
 impl<O: Onlooker> Following<O> {
@@ -173,11 +176,17 @@ impl<O: Onlooker> Following<O> {
     /// The changes since the last look, and whether there are more.
     async fn look(&mut self, seat: &O::Seat) -> Result<(Bytes, bool)> {
         let (_, campaign) = self.onlooker.place();
-        let Some(changes) = table::changes(O::tx(seat), campaign, self.after).await? else {
-            return Ok((Bytes::new(), false));
-        };
-        self.after = changes.last;
-        let pieces = self.onlooker.pieces(seat, &changes).await?;
+        // Read first, and sent last: what takes their place is among the changes.
+        let gone = table::gone_for_good(O::tx(seat), &self.set_aside).await?;
+        self.set_aside.retain(|message| !gone.contains(message));
+        let mut pieces: Vec<_> = gone.into_iter().map(message::gone).collect();
+        let mut has_more = false;
+        if let Some(changes) = table::changes(O::tx(seat), campaign, self.after).await? {
+            (self.after, has_more) = (changes.last, changes.has_more);
+            let set_aside = changes.of("message", Some("delete")).filter(|change| change.is_set_aside);
+            self.set_aside.extend(set_aside.map(|change| MessageId(change.row)));
+            pieces.splice(..0, self.onlooker.pieces(seat, &changes).await?);
+        }
         // Only the last piece has the id, because only readers of all pieces are up to date.
         let id = self.after.to_string();
         let mut out = BytesMut::new();
@@ -185,6 +194,6 @@ impl<O: Onlooker> Following<O> {
         for (n, (name, html)) in pieces.iter().enumerate() {
             sse::html(&mut out, name, Some(id.as_str()).filter(|_| n == last), html);
         }
-        Ok((out.freeze(), changes.has_more))
+        Ok((out.freeze(), has_more))
     }
 }

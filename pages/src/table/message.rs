@@ -10,7 +10,7 @@ use entity::MessageId;
 use world::{
     messages::{
         asked::Asked,
-        service::{EMOTE, OOC, VisibleMessage, Which},
+        service::{VisibleMessage, Which},
     },
     table::Changes,
 };
@@ -59,12 +59,11 @@ pub(crate) fn all<'a>(said: &'a [VisibleMessage], foot: impl Fn(&'a VisibleMessa
     Ok(html)
 }
 
-/// The messages that a page shows and that changed: new ones, corrected ones, and those that are gone, with the first attempt if another
-/// attempt takes their place.
+/// The messages that a page shows and that changed: new ones, corrected ones, and those that are gone, for good or set aside for another attempt.
 pub(crate) struct ChangedMessages {
     new: Vec<Uuid>,
     reworded: Vec<Uuid>,
-    gone: Vec<(Uuid, Option<Uuid>)>,
+    gone: Vec<(Uuid, bool)>,
     /// The first two.
     to_read: Vec<Uuid>,
 }
@@ -73,7 +72,7 @@ impl ChangedMessages {
     pub(crate) fn of(changes: &Changes) -> Self {
         let of = |op| changes.of("message", Some(op)).map(|change| change.row).collect::<Vec<_>>();
         let (new, reworded) = (of("insert"), of("update"));
-        let gone = changes.of("message", Some("delete")).map(|change| (change.row, change.set_aside)).collect();
+        let gone = changes.of("message", Some("delete")).map(|change| (change.row, change.is_set_aside)).collect();
         Self { to_read: [new.as_slice(), &reworded].concat(), new, reworded, gone }
     }
 
@@ -98,12 +97,12 @@ impl ChangedMessages {
     ) -> Result<Vec<(&'static str, String)>> {
         let mut pieces = Vec::new();
         // Before the new ones, which may take their place. What was there again in the end is not gone.
-        for (gone, set_aside) in self.gone.iter().filter(|(gone, _)| said.iter().all(|message| message.id != *gone)) {
-            let piece = match set_aside {
-                Some(first) => format!("<i data-aside=\"m-{gone}\" data-first=\"{first}\"></i>"),
-                None => format!("<p id=\"m-{gone}\" hx-swap-oob=\"delete\"></p>"),
-            };
-            pieces.push(("message", piece));
+        for (id, is_set_aside) in self.gone.iter().filter(|(id, _)| said.iter().all(|message| message.id != *id)) {
+            pieces.push(if *is_set_aside {
+                ("message", format!("<i data-aside=\"m-{id}\"></i>"))
+            } else {
+                gone(MessageId(*id))
+            });
         }
         for message in said {
             // A page may have a new message already, from before it was reworded. Then it ignores the first piece, and swaps the second.
@@ -116,4 +115,9 @@ impl ChangedMessages {
         }
         Ok(pieces)
     }
+}
+
+/// The piece that takes a message out of the page.
+pub(crate) fn gone(message: MessageId) -> (&'static str, String) {
+    ("message", format!("<p id=\"m-{message}\" hx-swap-oob=\"delete\"></p>"))
 }

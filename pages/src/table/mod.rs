@@ -1,6 +1,9 @@
-//! What players and game masters have in common at the table: [`live`] sends what changes, [`reply`] what a model writes, [`message`] draws what was said,
-//! [`again`] lets answers be tried again and go on,
-//! [`whisper`] reads whom it is for by its [`name`], [`dice`] rolls a formula, [`command`] reads which of them is meant, and [`notes`] are what is said to one reader alone.
+//! What players and game masters have in common at the table.
+//!
+//! - [`live`] sends what changes, and [`reply`] what a model writes. [`message`] draws what was said, and [`again`] lets answers be tried again
+//!   and go on.
+//! - [`command`] reads what begins with a slash, [`whisper`] whom it is for by their [`name`], and [`dice`] rolls a formula. [`notes`] are what
+//!   is said to one reader alone.
 
 pub(crate) mod again;
 pub(crate) mod command;
@@ -11,3 +14,6 @@ pub(crate) mod name;
 pub(crate) mod notes;
 pub(crate) mod reply;
 pub(crate) mod whisper;
+
+/// How long a page waits before it connects again.
+const COME_BACK_AFTER: std::time::Duration = std::time::Duration::from_secs(1);

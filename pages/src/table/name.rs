@@ -10,6 +10,8 @@ pub(crate) struct Named<'a> {
     pub(crate) id: String,
     pub(crate) slug: &'a str,
     pub(crate) name: &'a str,
+    /// Whether only the whole name counts. It goes before others with the same name.
+    pub(crate) is_title: bool,
 }
 
 /// Why a name means nobody.
@@ -17,9 +19,9 @@ pub(crate) enum Misnamed<'a> {
     /// Nobody is called so.
     Nobody,
     /// Several people have this name. Their slugs.
-    Alike(Vec<&'a str>),
-    /// Several names begin so.
-    Several(Vec<&'a str>),
+    SameName(Vec<&'a str>),
+    /// Several names begin with it.
+    SameBeginning(Vec<&'a str>),
 }
 
 /// Who is named at the beginning of a text, by name, by slug or by the beginning of either, and the text behind the name. The name may be in
@@ -36,20 +38,22 @@ pub(crate) fn named<'a, 't>(people: &'a [Named<'a>], text: &'t str) -> Result<(&
     if let Some((person, name, rest)) = found {
         let is_alike = |other: &&Named<'_>| other.name.len() == name.len() && behind(text, other.name).is_some();
         let alike: Vec<&Named<'_>> = people.iter().filter(is_alike).collect();
-        return match alike.iter().all(|other| other.id == person.id) {
-            true => Ok((person, rest)),
-            false => Err(Misnamed::Alike(alike.iter().map(|other| other.slug).collect())),
+        return match alike.iter().find(|other| other.is_title) {
+            Some(title) => Ok((title, rest)),
+            None if alike.iter().all(|other| other.id == person.id) => Ok((person, rest)),
+            None => Err(Misnamed::SameName(alike.iter().map(|other| other.slug).collect())),
         };
     }
     let (word, rest) = first_word(text);
     let beginning = fold(word);
     let fits =
         |person: &&Named<'_>| fold(person.name).starts_with(&beginning) || fold(person.slug).starts_with(&beginning);
-    let found: Vec<&Named<'_>> = people.iter().filter(|_| !beginning.is_empty()).filter(fits).collect();
+    let found: Vec<&Named<'_>> =
+        people.iter().filter(|person| !beginning.is_empty() && !person.is_title).filter(fits).collect();
     match found.as_slice() {
         [] => Err(Misnamed::Nobody),
         [person, others @ ..] if others.iter().all(|other| other.id == person.id) => Ok((person, rest)),
-        several => Err(Misnamed::Several(several.iter().map(|person| person.name).collect())),
+        several => Err(Misnamed::SameBeginning(several.iter().map(|person| person.name).collect())),
     }
 }
 

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream};
 use serde::Deserialize;
 
 use super::{
-    live::COME_BACK_AFTER,
+    COME_BACK_AFTER,
     notes::{Alert, Aside},
 };
 use crate::marks::Coming;
@@ -38,7 +38,8 @@ impl<'a> Pending<'a> {
     }
 }
 
-/// The events of a turn: `text` in pieces, and `done`.
+/// The events of a turn: `text` in pieces, and `done`. Only the end has an id, so that a reader who comes back gets the reply from its first
+/// word: what is emphasised depends on all that was said before.
 pub(crate) fn event_stream(listener: Listener) -> HttpResponse {
     let events = stream::unfold(Some((listener, Coming::default())), async |heard| {
         let (mut listener, mut coming) = heard?;
@@ -68,7 +69,7 @@ fn piece(out: &mut BytesMut, event: &Event, coming: &mut Coming) {
     let ended = match event.name {
         "text.delta" => {
             let text = serde_json::from_str::<Text>(event.data.get()).map(|text| text.text).unwrap_or_default();
-            sse::html(out, "text", Some(&event.id), &coming.then(&text));
+            sse::html(out, "text", None, &coming.then(&text));
             return;
         }
         "turn.completed" => Ok(coming.end()),
@@ -78,7 +79,7 @@ fn piece(out: &mut BytesMut, event: &Event, coming: &mut Coming) {
     };
     let ended = ended.unwrap_or_default();
     if !ended.is_empty() {
-        sse::html(out, "text", Some(&event.id), &ended);
+        sse::html(out, "text", None, &ended);
     }
     sse::html(out, "done", Some(&event.id), "");
 }

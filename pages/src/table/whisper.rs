@@ -15,34 +15,53 @@ const MASTERS: [&str; 4] = ["gm", "dm", "game master", "the game master"];
 /// The most names that an error lists.
 const NAMED_MAX: usize = 20;
 
-/// Whom a whisper is for (`gm`, or the id of a character), and its words. `others` are the characters who can be whispered to, and `to_master`
-/// is whether the game master can.
+/// Who can be whispered to, and who is there besides.
+pub(crate) struct Around<'a> {
+    /// Characters.
+    pub(crate) others: &'a [Person],
+    /// NPCs. A name that may mean one of them is not taken for somebody else's.
+    pub(crate) npcs: &'a [Person],
+    /// Whether the game master can be whispered to.
+    pub(crate) has_master: bool,
+}
+
+/// Whom a whisper is for (`gm`, or the id of a character), and its words.
 ///
 /// # Errors
 /// `validation_failed` if the name is not of somebody who can be whispered to, or if there is no text.
-pub(crate) fn addressed<'t>(others: &[Person], to_master: bool, rest: &'t str) -> Result<(String, &'t str)> {
-    let masters = MASTERS.iter().filter(|_| to_master).map(|name| Named { id: "gm".to_owned(), slug: "gm", name });
-    let others_named = others.iter().map(|l| Named { id: l.id.to_string(), slug: &l.slug, name: &l.name });
-    // A character called like the game master is found by the slug.
-    let people: Vec<Named<'_>> = others_named.chain(masters).collect();
+pub(crate) fn addressed<'t>(around: &Around<'_>, rest: &'t str) -> Result<(String, &'t str)> {
+    let Around { others, npcs, has_master } = *around;
+    let masters = MASTERS.iter().filter(|_| has_master);
+    let masters = masters.map(|name| Named { id: "gm".to_owned(), slug: "gm", name, is_title: true });
+    let characters = others.iter().map(|person| of(person, person.id.to_string()));
+    let people: Vec<Named<'_>> =
+        characters.chain(npcs.iter().map(|npc| of(npc, String::new()))).chain(masters).collect();
     match named(&people, rest) {
+        Ok((person, _)) if person.id.is_empty() => Err(nobody(around)),
         Ok((_, "")) => Err(refusal("Write your message after the name.".to_owned())),
         Ok((person, said)) => Ok((person.id.clone(), said)),
-        Err(Misnamed::Alike(slugs)) => Err(refusal(format!(
-            "Several characters have this name. Write one of these instead: {}.",
+        Err(Misnamed::SameName(slugs)) => Err(refusal(format!(
+            "Your whisper was not sent: several people have this name. Write one of these instead: {}.",
             slugs.join(" or ")
         ))),
-        Err(Misnamed::Several(names)) => Err(refusal(format!(
-            "Your whisper was not sent: several names begin so. Write more of the one you mean: {}.",
-            names.join(", ")
-        ))),
-        Err(Misnamed::Nobody) => Err(nobody(others, to_master)),
+        Err(Misnamed::SameBeginning(mut names)) => {
+            names.truncate(NAMED_MAX);
+            Err(refusal(format!(
+                "Your whisper was not sent: several names begin with that. Write more of the one you mean: {}.",
+                names.join(", ")
+            )))
+        }
+        Err(Misnamed::Nobody) => Err(nobody(around)),
     }
 }
 
-fn nobody(others: &[Person], to_master: bool) -> Error {
+fn of(person: &Person, id: String) -> Named<'_> {
+    Named { id, slug: &person.slug, name: &person.name, is_title: false }
+}
+
+fn nobody(&Around { others, has_master, .. }: &Around<'_>) -> Error {
     let mut names: Vec<&str> = others.iter().take(NAMED_MAX).map(|l| l.name.as_str()).collect();
-    if to_master {
+    if has_master {
         names.push("gm");
     }
     let more = if others.len() > NAMED_MAX { " and others" } else { "" };

@@ -306,7 +306,7 @@ pub struct VisibleMessage {
     pub flavor: String,
     /// `player`, `ai`, `gm` or `system`.
     pub author: String,
-    /// Whether it tells what the rules made of something, which nobody says.
+    /// Whether it is told by the game, such as what the rules made of something: nobody says it.
     pub is_of_the_game: bool,
     pub is_whisper: bool,
     /// The names of those for whom a whisper is.
@@ -326,6 +326,18 @@ pub struct VisibleMessage {
 }
 
 impl VisibleMessage {
+    /// Whether it is said out of character.
+    #[must_use]
+    pub fn is_ooc(&self) -> bool {
+        self.flavor == OOC && self.rolls.is_empty() && !self.is_of_the_game
+    }
+
+    /// Whether it is a deed that is told without the name of who does it.
+    #[must_use]
+    pub fn is_emote(&self) -> bool {
+        self.flavor == EMOTE && self.rolls.is_empty() && !self.is_of_the_game
+    }
+
     /// The speaker's name, or a default if the frontend gave none.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -59,13 +59,14 @@ async fn said(at: &InCampaign) -> Result<Option<String>> {
         return Err(Error::invalid("/text", "invalid_value", message));
     }
     let tx = at.read().await?;
-    let (voice, text) = spoken_by(at, &tx, text).await?;
-    let (voice, text) = match command::parse(text, true)? {
+    let (voice, words) = spoken_by(at, &tx, text).await?;
+    let (voice, text) = match command::parse(words, words == text)? {
         Written::Words(text) => (NewMessage { whisper_to: hearer(at, &tx).await?, ..voice }, text),
         Written::Command(Command::Help) => return Ok(Some(command::help(true))),
         Written::Command(Command::Whisper(rest)) => {
             let characters = table::characters(&tx, at.campaign.id).await?;
-            let (to, words) = whisper::addressed(&characters, false, rest)?;
+            let around = whisper::Around { others: &characters, npcs: &[], has_master: false };
+            let (to, words) = whisper::addressed(&around, rest)?;
             (NewMessage { whisper_to: vec![to], ..voice }, words)
         }
         Written::Command(Command::Roll { readers, formula, what_for }) => {
@@ -97,23 +98,31 @@ async fn said(at: &InCampaign) -> Result<Option<String>> {
 
 /// As whom a text is said, and the rest of it: as the NPC or the narrator that it begins with, or as the form says.
 async fn spoken_by<'t>(at: &InCampaign, tx: &TenantTx, text: &'t str) -> Result<(NewMessage, &'t str)> {
-    if let Some(rest) = command::rest(text, &["/desc"]) {
+    if let Some(rest) = command::rest(text, command::DESCRIBE) {
         return Ok((voice(at, tx, "").await?, command::words(rest)?));
     }
-    let Some(rest) = command::rest(text, &["/as"]) else { return Ok((voice(at, tx, at.form.text("as")).await?, text)) };
+    let Some(rest) = command::rest(text, command::AS) else {
+        return Ok((voice(at, tx, at.form.text("as")).await?, text));
+    };
     let places = seat::everybody(tx, at.campaign.id).await?;
     let npcs = places.iter().flat_map(|place| &place.people).filter(|person| person.kind == "npcs");
     let npcs: Vec<Named<'_>> =
-        npcs.map(|npc| Named { id: npc.slug.clone(), slug: &npc.slug, name: &npc.name }).collect();
+        npcs.map(|npc| Named { id: npc.slug.clone(), slug: &npc.slug, name: &npc.name, is_title: false }).collect();
     match named(&npcs, rest) {
         Ok((npc, rest)) => Ok((voice(at, tx, npc.slug).await?, command::words(rest)?)),
         Err(misnamed) => Err(command::refusal(match misnamed {
-            Misnamed::Nobody => "Nothing was said: no NPC is called so. Write /as NAME and the words.".to_owned(),
-            Misnamed::Alike(slugs) => {
-                format!("Several NPCs have this name. Write one of these instead: {}.", slugs.join(" or "))
+            Misnamed::Nobody => "Nothing was said: no NPC has that name. Write /as NAME and the words.".to_owned(),
+            Misnamed::SameName(slugs) => {
+                format!(
+                    "Nothing was said: several NPCs have this name. Write one of these instead: {}.",
+                    slugs.join(" or ")
+                )
             }
-            Misnamed::Several(names) => {
-                format!("Several names begin so. Write more of the one you mean: {}.", names.join(", "))
+            Misnamed::SameBeginning(names) => {
+                format!(
+                    "Nothing was said: several names begin with that. Write more of the one you mean: {}.",
+                    names.join(", ")
+                )
             }
         })),
     }
