@@ -76,7 +76,8 @@ async fn a_whisper_is_for_whom_it_names() {
         assert!(refused.text.contains(why), "{text}: {}", refused.text);
     }
     assert_eq!(log_of(&acme).await.len(), 4, "what was meant as a whisper is not said aloud");
-    // What only looks like one is said.
-    write("/wave").await.expect(303);
-    assert_eq!(log_of(&player(&acme, "player_mallory").await).await.len(), 2);
+    // What only looks like a command is refused, too, unless it is said on purpose.
+    write("/wave").await.expect(422);
+    write("//wave").await.expect(303);
+    assert_eq!(log_of(&player(&acme, "player_mallory").await).await, ["The key is mine.", "/wave"]);
 }
