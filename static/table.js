@@ -106,6 +106,22 @@ if (log) {
   new MutationObserver(latest).observe(said, { childList: true });
   latest();
 
+  // Who scrolls to the first line gets those before it, and stays at the same line.
+  const seen = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (!isIntersecting) continue;
+      seen.unobserve(target);
+      const fromEnd = log.scrollHeight - log.scrollTop;
+      const lines = { target, swap: "outerHTML" };
+      htmx.ajax("GET", target.querySelector("a").dataset.lines, lines).then(() => {
+        log.scrollTop = log.scrollHeight - fromEnd;
+        watch();
+      });
+    }
+  }, { root: log });
+  const watch = () => { for (const older of said.querySelectorAll(".older")) seen.observe(older); };
+  watch();
+
   // A connection that is lost for more than a moment is said at the top, and no longer when it is back. A visit that is over stays said.
   const connection = document.getElementById("connection");
   const alerts = document.getElementById("alert");

@@ -153,9 +153,9 @@ async fn somebody_waits(server: &Server) {
     server.db.somebody_waits().await;
 }
 
-/// Whether a page is a file, which no browser shows.
+/// Whether a page is a file, which no browser shows, or a piece of a page.
 fn is_file(path: &str) -> bool {
-    path.ends_with(".json") || path.ends_with(".svg") || path.ends_with("/exchange/card")
+    [".json", ".svg", ".md", ".html", "/exchange/card", "/table/lines"].iter().any(|ending| path.ends_with(ending))
 }
 
 /// Whether a path is of no page, but of what a page follows.

@@ -9,6 +9,7 @@ mod forms;
 mod links;
 mod live;
 mod looks;
+mod story;
 mod talk;
 
 use serde_json::{Value, json};

@@ -11,6 +11,7 @@ use std::{
 };
 
 use askama::filters::{Html, HtmlSafe, escape};
+use base::text::on_one_line;
 
 /// The most bytes that are held back of a text that comes.
 const HELD_BYTES_MAX: usize = 300;
@@ -32,17 +33,39 @@ impl<'a> Marked<'a> {
     pub(crate) fn deed_of(name: &'a str, text: &'a str) -> Self {
         Self { text, name: Some(name) }
     }
-}
 
-impl HtmlSafe for Marked<'_> {}
+    /// A text as Markdown, in which nothing but its marks is markup.
+    pub(crate) fn markdown(&self) -> String {
+        let mut out = Markdown::default();
+        for (n, paragraph) in self.paragraphs().into_iter().enumerate() {
+            if n > 0 {
+                out.text.push_str("\n\n");
+                out.line = Beginning::Fresh;
+            }
+            for piece in paragraph.pieces {
+                match piece {
+                    Piece::Text(text) => out.put(text),
+                    Piece::Begin(kind, shown) | Piece::End(kind, shown) => out.mark(kind, shown),
+                }
+            }
+        }
+        out.text
+    }
 
-impl Display for Marked<'_> {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let mut paragraph = Paragraph { name: self.name, ..Paragraph::default() };
+    /// A text on one line as Markdown, in which nothing is markup.
+    pub(crate) fn plain(text: &str) -> String {
+        let mut out = Markdown { line: Beginning::Past, ..Markdown::default() };
+        out.put(&on_one_line(text));
+        out.text
+    }
+
+    fn paragraphs(&self) -> Vec<Paragraph<'a>> {
+        let mut all = vec![Paragraph { name: self.name, ..Paragraph::default() }];
         let mut tokens = Tokens { rest: self.text.trim(), before: None, is_whole: true };
         while let Some(token) = tokens.next() {
+            let Some(paragraph) = all.last_mut() else { break };
             match token {
-                Token::Break(_) => mem::take(&mut paragraph).write(out)?,
+                Token::Break(_) => all.push(Paragraph::default()),
                 Token::Text(text) => paragraph.pieces.push(Piece::Text(text)),
                 Token::Mark(mark) => {
                     let parts = mark.parts(|kind| paragraph.open.iter().rposition(|(open, _)| *open == kind));
@@ -50,7 +73,71 @@ impl Display for Marked<'_> {
                 }
             }
         }
-        paragraph.write(out)
+        all
+    }
+}
+
+impl HtmlSafe for Marked<'_> {}
+
+impl Display for Marked<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        self.paragraphs().into_iter().try_for_each(|paragraph| paragraph.write(out))
+    }
+}
+
+/// Text as Markdown.
+#[derive(Default)]
+struct Markdown {
+    text: String,
+    line: Beginning,
+}
+
+/// What a line has so far.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Beginning {
+    #[default]
+    Fresh,
+    /// Only digits.
+    Number,
+    Past,
+}
+
+impl Markdown {
+    /// Adds text in which nothing is markup.
+    fn put(&mut self, text: &str) {
+        for c in text.chars() {
+            let is_markup = match c {
+                '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '~' | '&' | '$' => true,
+                '-' | '+' | '=' => self.line == Beginning::Fresh,
+                '.' | ')' => self.line == Beginning::Number,
+                _ => false,
+            };
+            self.line = match c {
+                '\n' => Beginning::Fresh,
+                c if c.is_whitespace() && self.line == Beginning::Fresh => Beginning::Fresh,
+                c if c.is_ascii_digit() && self.line != Beginning::Past => Beginning::Number,
+                _ => Beginning::Past,
+            };
+            match c {
+                // Otherwise Markdown would join the lines.
+                '\n' => self.text.push_str("\\\n"),
+                // Four of them would make code.
+                c if c.is_whitespace() && self.line == Beginning::Fresh => {}
+                c => {
+                    self.text.extend(is_markup.then_some('\\'));
+                    self.text.push(c);
+                }
+            }
+        }
+    }
+
+    fn mark(&mut self, kind: Kind, shown: &str) {
+        self.text.push_str(match kind {
+            Kind::Emphasis(_) => "*",
+            Kind::Strong => "**",
+            Kind::Quote(_) => shown,
+        });
+        self.line = Beginning::Past;
     }
 }
 
@@ -424,6 +511,23 @@ mod tests {
             Marked::deed_of("<Al>", "*bows*").to_string(),
             "<p dir=\"auto\"><bdi>&#60;Al&#62;</bdi> <em>bows</em></p>"
         );
+    }
+
+    #[test]
+    fn markdown_has_the_marks_and_no_other_markup() {
+        for (text, markdown) in [
+            ("*He nods.* **Sit!** \"Ale?\"", "*He nods.* **Sit!** \"Ale?\""),
+            ("_He_ 2*3*4 snake_case", "*He* 2\\*3\\*4 snake\\_case"),
+            ("# One\n- two\n3. three\n    four", "\\# One\\\n\\- two\\\n3\\. three\\\nfour"),
+            ("a - b 3. c\n\n===", "a - b 3. c\n\n\\==="),
+            (
+                "<b> [x](y) ![z](w) `c` | ~d~ &amp; \\\\",
+                "\\<b\\> \\[x\\](y) !\\[z\\](w) \\`c\\` \\| \\~d\\~ \\&amp; \\\\\\\\",
+            ),
+        ] {
+            assert_eq!(Marked::of(text).markdown(), markdown, "{text}");
+        }
+        assert_eq!(Marked::plain("- B\n*o*b"), "- B \\*o\\*b");
     }
 
     #[test]

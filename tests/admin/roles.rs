@@ -76,7 +76,12 @@ async fn every_page_is_for_whom_the_list_says() {
                 };
                 assert_eq!(answer.status, expected, "{name}: {}", answer.text);
                 if may && is_file(page.path) {
-                    let kind = if page.path.ends_with(".svg") { "image/svg+xml" } else { "application/json" };
+                    let kind = match page.path.rsplit(['.', '/']).next().unwrap() {
+                        "svg" => "image/svg+xml",
+                        "md" => "text/markdown; charset=utf-8",
+                        "html" | "lines" => "text/html; charset=utf-8",
+                        _ => "application/json",
+                    };
                     assert_eq!(answer.header("content-type"), kind, "{name}");
                 } else if may && expected == 200 {
                     assert!(answer.text.contains("<main id=\"main\""), "{name}");

@@ -130,6 +130,7 @@ impl Rows {
             _ if pattern.ends_with("/memories/search") => "?q=canary",
             _ if pattern.ends_with("/table/change") => "?who=characters/player_alice",
             _ if pattern.ends_with("/table/live") => "?after=0",
+            _ if pattern.ends_with("/table/lines") => "?before=01890000-0000-7000-8000-000000000000",
             _ => "",
         });
         path

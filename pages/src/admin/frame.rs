@@ -19,6 +19,7 @@ pub enum Tab {
     Campaigns,
     Home,
     Table,
+    Story,
     Lore,
     Memories,
     Npcs,
@@ -44,6 +45,7 @@ pub enum Tab {
 const CAMPAIGN_TABS: &[(Tab, &str, &str, &str, Scope)] = &[
     (Tab::Home, "Overview", "overview", "", Scope::Read),
     (Tab::Table, "Table", "table", "table", Scope::Gm),
+    (Tab::Story, "Story so far", "lore", "story", Scope::Read),
     (Tab::Lore, "Lore", "lore", "lore", Scope::Read),
     (Tab::Memories, "Memories", "memories", "memories", Scope::Read),
     (Tab::Npcs, "NPCs", "npcs", "npcs", Scope::Read),

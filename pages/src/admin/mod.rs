@@ -90,6 +90,7 @@ mod scenes;
 mod second_factor;
 mod settings;
 mod sign_in;
+mod story;
 mod submitted;
 mod table;
 mod turn;

@@ -9,7 +9,7 @@ use super::{
     errors::errors_as_pages,
     exchange, history, home, invite, keys, lab, links, lore, memories, models,
     page::{Page, Pages, get, open, post},
-    reactions, second_factor, settings, sign_in, table, turn, turns, usage, users, world_form,
+    reactions, second_factor, settings, sign_in, story, table, turn, turns, usage, users, world_form,
 };
 use edge::{
     caller::Scope::{Admin, Gm, Play, Read, Write},
@@ -87,6 +87,7 @@ pub const PAGES: &[Page] = &[
     post("/c/{c}/invite/{x}/revoke", Play, || web::post().to(invite::revoke)).and(Read),
     get ("/c/{c}/table", Gm, || web::get().to(table::page)).and(Play),
     get ("/c/{c}/table/live", Gm, || web::get().to(table::follow)).and(Play),
+    get ("/c/{c}/table/lines", Gm, || web::get().to(table::older)).and(Play),
     post("/c/{c}/table/say", Gm, || web::post().to(table::say)).and(Play),
     post("/c/{c}/table/roll", Gm, || web::post().to(table::roll)).and(Play),
     post("/c/{c}/table/answer", Gm, || web::post().to(table::answer_now)).and(Play),
@@ -102,6 +103,9 @@ pub const PAGES: &[Page] = &[
     get ("/c/{c}/table/messages/{x}", Gm, || web::get().to(table::line)).and(Play),
     post("/c/{c}/table/messages/{x}/correct", Gm, || web::post().to(table::correct)).and(Write),
     post("/c/{c}/table/messages/{x}/strike", Gm, || web::post().to(table::strike)).and(Write),
+    get ("/c/{c}/story", Read, || web::get().to(story::page)),
+    get ("/c/{c}/story.html", Read, || web::get().to(story::html)),
+    get ("/c/{c}/story.md", Read, || web::get().to(story::markdown)),
     get ("/c/{c}/audit", Admin, || web::get().to(audit::page)),
 
     // Lore.

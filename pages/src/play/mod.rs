@@ -6,6 +6,7 @@
 //!   server-sent events.
 //! - [`act`]: what a player says. [`again`]: what a player does with an answer. [`roll`]: dice, and checks of the sheet. [`fight`]: what a
 //!   player does in a fight by buttons.
+//! - [`story`]: everything that the player may read of what was said, and files of it.
 //! - [`answer`]: what all of them answer, and how they read a form.
 //!
 //! The page shows only what the API shows to a player's token. It uses htmx and one script of our own. Without
@@ -17,6 +18,7 @@ mod answer;
 mod fight;
 mod live;
 mod roll;
+mod story;
 mod table;
 mod visit;
 
@@ -42,10 +44,14 @@ pub fn routes() -> Vec<Row<Route>> {
         row("POST", "/play/{campaign}/enter", web::post().to(visit::enter)),
         row("GET", "/play/{campaign}/leave", web::get().to(visit::ask)),
         row("POST", "/play/{campaign}/leave", web::post().to(visit::leave)),
+        row("GET", "/play/{campaign}/lines", web::get().to(table::older)),
         row("GET", "/play/{campaign}/live", web::get().to(live::follow)),
         row("POST", "/play/{campaign}/say", web::post().to(act::say)),
         row("POST", "/play/{campaign}/roll", web::post().to(roll::roll)),
         row("POST", "/play/{campaign}/check", web::post().to(roll::check)),
+        row("GET", "/play/{campaign}/story", web::get().to(story::page)),
+        row("GET", "/play/{campaign}/story.html", web::get().to(story::html)),
+        row("GET", "/play/{campaign}/story.md", web::get().to(story::markdown)),
         row("POST", "/play/{campaign}/meet", web::post().to(act::meet)),
         row("POST", "/play/{campaign}/fights/{fight}/act", web::post().to(fight::act)),
         row("GET", "/play/{campaign}/turns/{turn}", web::get().to(live::turn)),

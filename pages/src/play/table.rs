@@ -1,6 +1,6 @@
 //! What a player sees: messages and rolls, the character sheet, and the current fights.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use askama::Template;
 use entity::{CampaignId, CharacterId, MessageId, character, session::Role};
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{
     answer::{page_or_alert, rendered},
-    visit::Visitor,
+    visit::{Seating, Visitor, seated_at},
 };
 use crate::{
     emblem::Emblem,
@@ -17,7 +17,7 @@ use crate::{
     sheet::Sheet,
     table::{
         again::AllAttempts,
-        message::{self, Foot},
+        message::{self, Before, Foot, MESSAGES_SHOWN},
     },
 };
 use ai::{planner, state::Ai};
@@ -25,7 +25,10 @@ use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
-    http::resource::{self, Ref, campaign_id},
+    http::{
+        page::html,
+        resource::{self, Ref, campaign_id},
+    },
 };
 use rules::sheet::Creature;
 use world::{
@@ -41,9 +44,6 @@ use world::{
     rules::sheet,
     table::{self, Person},
 };
-
-/// How many messages a page begins with.
-const MESSAGES_SHOWN: i64 = 50;
 
 /// The most players that the panel names.
 const PLAYERS_SHOWN: usize = 30;
@@ -326,7 +326,7 @@ async fn sat_down(
         model: model::of(app, &seat.caller.tenant, Some(&campaign)).await,
         campaign: campaign.name,
         seq,
-        messages: message::all(&newest, |message| done.foot(&table, message))?,
+        messages: message::with_older(&newest, (&table, &table), |message| done.foot(&table, message))?,
         vitals,
         sheet,
         fights: seat.fights(link).await?.render().map_err(Error::internal)?,
@@ -343,6 +343,25 @@ async fn sat_down(
         response.add_cookie(&cookie).map_err(Error::internal)?;
     }
     Ok(response)
+}
+
+/// The messages before those that the page shows, as a piece of it.
+pub async fn older(
+    app: web::Data<Ai>,
+    visitor: Seating,
+    request: HttpRequest,
+    path: web::Path<String>,
+    before: std::result::Result<web::Query<Before>, actix_web::Error>,
+) -> HttpResponse {
+    seated_at(visitor, &request, async |visitor| {
+        let before = before.map_err(|_| Error::not_found("message"))?.into_inner();
+        let seat = Seat::take(&app, &visitor, &path).await?;
+        let said = seat.messages(before.which()).await?;
+        let done = seat.done(&said).await?;
+        let table = format!("/play/{path}");
+        Ok(html(StatusCode::OK, message::with_older(&said, (&table, &table), |message| done.foot(&table, message))?))
+    })
+    .await
 }
 
 /// Whom the player can write to. `chosen` is the slug of the one to begin with. At most five statements.

@@ -1,6 +1,7 @@
 //! What was said, as the tables of players and game masters show it.
 
 use askama::Template;
+use serde::Deserialize;
 use uuid::Uuid;
 
 use super::again::Attempts;
@@ -49,7 +50,7 @@ impl MessageView<'_> {
 ///
 /// # Errors
 /// `internal` if they cannot be rendered.
-pub(crate) fn all<'a>(said: &'a [VisibleMessage], foot: impl Fn(&'a VisibleMessage) -> Foot<'a>) -> Result<String> {
+fn all<'a>(said: &'a [VisibleMessage], foot: impl Fn(&'a VisibleMessage) -> Foot<'a>) -> Result<String> {
     let mut html = String::new();
     for message in said {
         MessageView { message, foot: foot(message), is_changed: false }
@@ -57,6 +58,48 @@ pub(crate) fn all<'a>(said: &'a [VisibleMessage], foot: impl Fn(&'a VisibleMessa
             .map_err(Error::internal)?;
     }
     Ok(html)
+}
+
+/// How many messages a table begins with, and how many older ones come at a time.
+pub(crate) const MESSAGES_SHOWN: i64 = 50;
+
+/// The messages before those that a page shows.
+#[derive(Deserialize)]
+pub(crate) struct Before {
+    pub(crate) before: MessageId,
+}
+
+impl Before {
+    /// Which these are.
+    pub(crate) fn which(self) -> Which<'static> {
+        Which::StoryBefore(Some(self.before), MESSAGES_SHOWN)
+    }
+}
+
+/// Where the lines before a page's first message are. `root` is the path of the story without its last part, and `table` that of the table.
+#[derive(Template)]
+#[template(path = "table/older.html")]
+struct Older<'a> {
+    root: &'a str,
+    table: &'a str,
+    before: Uuid,
+}
+
+/// Messages and the way to the older ones, if there may be some.
+///
+/// # Errors
+/// `internal` if they cannot be rendered.
+pub(crate) fn with_older<'a>(
+    said: &'a [VisibleMessage],
+    (root, table): (&str, &str),
+    foot: impl Fn(&'a VisibleMessage) -> Foot<'a>,
+) -> Result<String> {
+    let is_full = i64::try_from(said.len()).is_ok_and(|count| count >= MESSAGES_SHOWN);
+    let older = match said.first().filter(|_| is_full) {
+        Some(first) => Older { root, table, before: first.id }.render().map_err(Error::internal)?,
+        None => String::new(),
+    };
+    Ok(older + &all(said, foot)?)
 }
 
 /// The messages that a page shows and that changed: new ones, corrected ones, and those that are gone, for good or set aside for another attempt.

@@ -20,6 +20,7 @@ use crate::{
 use base::{
     error::Result,
     stored::{self, Columns},
+    variants::pattern,
 };
 use db::tenancy::TenantTx;
 use edge::{caller::Caller, http::budget};
@@ -294,6 +295,87 @@ pub enum Which<'a> {
     These(&'a [Uuid]),
     /// This many of the newest that an NPC, an owner or a character took part in, of the campaign's newest [`LOOKED_AT_MAX`].
     OfActor(Uuid, i64),
+    /// This many of the newest lines of the story, before a message if one is given. What a player asked of the game in vain is no line.
+    StoryBefore(Option<MessageId>, i64),
+    /// This many of the oldest lines of the story, after a message if one is given.
+    StoryAfter(Option<MessageId>, i64),
+    /// This many of the newest lines of the story that have these words, before a message if one is given, of [`SEARCHED_MAX`] messages.
+    StoryWith(&'a str, Option<MessageId>, i64),
+}
+
+/// How many messages one search looks at.
+pub const SEARCHED_MAX: i64 = 20_000;
+
+/// SQL for whether a message `m` is a line of the story. A planner's turn has the id of what the player asked.
+const IS_LINE: &str = "NOT (m.turn_id = m.id AND EXISTS (SELECT FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id \
+    AND t.kind = 'planner' AND coalesce(t.record #>> '{view,planned,outcome}', '') <> 'executed'))";
+
+/// A choice of messages as SQL. `condition` names the parameters that it needs. The parameters from `$4` on are the ids, the number, a message or an actor, and a search pattern.
+#[derive(Clone)]
+struct Chosen<'a> {
+    ids: Option<&'a [Uuid]>,
+    count: i64,
+    mark: Option<Uuid>,
+    pattern: Option<String>,
+    condition: String,
+    /// Whether they are counted from the oldest.
+    from_oldest: bool,
+}
+
+impl<'a> Which<'a> {
+    fn chosen(self) -> Chosen<'a> {
+        let all = Chosen {
+            ids: None,
+            count: i64::MAX,
+            mark: None,
+            pattern: None,
+            condition: String::new(),
+            from_oldest: false,
+        };
+        let story = |mark: Option<MessageId>, count, side| {
+            let beyond = if mark.is_some() { format!("AND m.id {side} $6") } else { String::new() };
+            Chosen { count, mark: mark.map(|mark| mark.0), condition: format!("{beyond} AND {IS_LINE}"), ..all.clone() }
+        };
+        match self {
+            Self::Newest(count) => Chosen { count, ..all },
+            Self::These(ids) => Chosen { ids: Some(ids), ..all },
+            Self::OfActor(actor, count) => {
+                let condition = format!(
+                    "AND m.id IN (SELECT id FROM (SELECT id, entity_id, player_id FROM message WHERE tenant_id = $1 AND campaign_id = $2 \
+                       ORDER BY id DESC LIMIT {LOOKED_AT_MAX}) AS l WHERE l.entity_id = $6 OR l.player_id = $6)"
+                );
+                Chosen { count, mark: Some(actor), condition, ..all }
+            }
+            Self::StoryBefore(mark, count) => story(mark, count, "<"),
+            Self::StoryAfter(mark, count) => Chosen { from_oldest: true, ..story(mark, count, ">") },
+            Self::StoryWith(words, mark, count) => {
+                let condition = format!(
+                    "AND m.id IN (SELECT id FROM (SELECT id, content, speaker FROM message WHERE tenant_id = $1 AND campaign_id = $2 \
+                       AND ($6::uuid IS NULL OR id < $6) ORDER BY id DESC LIMIT {SEARCHED_MAX}) AS l \
+                       WHERE l.content ~ $7 OR l.speaker ->> 'name' ~ $7) AND {IS_LINE}"
+                );
+                Chosen { count, mark: mark.map(|mark| mark.0), pattern: Some(pattern(words)), condition, ..all }
+            }
+        }
+    }
+}
+
+/// The last message at which a search for words before `mark` looks, if there are more messages than it looks at.
+///
+/// # Errors
+/// Those of the database.
+pub async fn searched_to(tx: &TenantTx, campaign: CampaignId, mark: Option<MessageId>) -> Result<Option<MessageId>> {
+    let row = sqlx::query(
+        "SELECT id FROM message WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR id < $3) \
+         ORDER BY id DESC OFFSET $4 LIMIT 1",
+    )
+    .bind(tx.tenant())
+    .bind(campaign.0)
+    .bind(mark.map(|mark| mark.0))
+    .bind(SEARCHED_MAX - 1)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    row.map(|row| row.read_all().map(|(id,)| MessageId(id))).transpose()
 }
 
 /// A message as it is shown to people.
@@ -313,6 +395,7 @@ pub struct VisibleMessage {
     pub heard_by: Vec<String>,
     /// Whether it is a roll that only game masters see.
     pub is_blind: bool,
+    pub created_at: OffsetDateTime,
     pub turn_id: Option<Uuid>,
     /// The first attempt at what its turn answers; the turn itself if it is the only one.
     pub first_attempt: Option<Uuid>,
@@ -402,19 +485,11 @@ pub async fn visible_messages(
     reader: Option<Reader>,
     which: Which<'_>,
 ) -> Result<Vec<VisibleMessage>> {
-    let (ids, actor, count) = match which {
-        Which::These([]) => return Ok(Vec::new()),
-        Which::These(ids) => (Some(ids), None, i64::MAX),
-        Which::Newest(count) => (None, None, count),
-        Which::OfActor(actor, count) => (None, Some(actor), count),
-    };
-    let of_actor = match actor {
-        Some(_) => format!(
-            "AND m.id IN (SELECT id FROM (SELECT id, entity_id, player_id FROM message WHERE tenant_id = $1 AND campaign_id = $2 \
-               ORDER BY id DESC LIMIT {LOOKED_AT_MAX}) AS l WHERE l.entity_id = $6 OR l.player_id = $6)"
-        ),
-        None => String::new(),
-    };
+    if let Which::These([]) = which {
+        return Ok(Vec::new());
+    }
+    let Chosen { ids, count, mark, pattern, condition, from_oldest } = which.chosen();
+    let order = if from_oldest { "ASC" } else { "DESC" };
     let sees = match reader {
         Some(reader) => reader.sees(|name| format!("m.{name}"), "$3"),
         None => "$3::uuid IS NULL".to_owned(),
@@ -423,10 +498,10 @@ pub async fn visible_messages(
         "SELECT id, speaker, content, flavor, roll, author, turn_id, \
              (SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt, \
              CASE WHEN turn_id IS NOT NULL THEN entity_id END AS entity, player_id, whisper_to <> '[]' AS is_whisper, \
-             author = 'system' OR type = 'system' OR type = 'roll' AND turn_id IS NOT NULL AS is_of_the_game, {HEARD_BY} AS heard_by, blind \
+             author = 'system' OR type = 'system' OR type = 'roll' AND turn_id IS NOT NULL AS is_of_the_game, {HEARD_BY} AS heard_by, blind, created_at \
            FROM message m \
          WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
-           AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {of_actor} ORDER BY m.id DESC LIMIT $5"
+           AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {condition} ORDER BY m.id {order} LIMIT $5"
     );
     let mut query = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
         .bind(tx.tenant())
@@ -434,11 +509,18 @@ pub async fn visible_messages(
         .bind(reader.and_then(|reader| reader.player))
         .bind(ids)
         .bind(count);
-    if let Some(actor) = actor {
-        query = query.bind(actor);
+    if condition.contains("$6") {
+        query = query.bind(mark);
+    }
+    if let Some(pattern) = pattern {
+        query = query.bind(pattern);
     }
     let rows = query.fetch_all(&mut *tx.connection().await).await?;
-    Ok(stored::each(rows.iter().rev(), seen))
+    let mut messages = stored::each(&rows, seen);
+    if !from_oldest {
+        messages.reverse();
+    }
+    Ok(messages)
 }
 
 /// The columns of [`visible_messages`], in its order.
@@ -457,6 +539,7 @@ type SeenRow = (
     bool,
     Vec<String>,
     bool,
+    OffsetDateTime,
 );
 
 fn seen(row: &PgRow) -> Result<VisibleMessage> {
@@ -475,6 +558,7 @@ fn seen(row: &PgRow) -> Result<VisibleMessage> {
         is_of_the_game,
         heard_by,
         is_blind,
+        created_at,
     ) = row.read_all::<SeenRow>()?;
     let Json(Speaker { name, alias }) = speaker;
     let facts = roll.as_ref().map(|roll: &Value| rolls(roll, flavor.as_deref())).unwrap_or_default();
@@ -488,6 +572,7 @@ fn seen(row: &PgRow) -> Result<VisibleMessage> {
         is_whisper,
         heard_by,
         is_blind,
+        created_at,
         turn_id,
         first_attempt,
         talk: Option::zip(entity, player),

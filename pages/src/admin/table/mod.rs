@@ -16,9 +16,9 @@ mod pause;
 mod reply;
 mod say;
 
-use actix_web::HttpResponse;
+use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
-use entity::CampaignId;
+use entity::{CampaignId, MessageId};
 use uuid::Uuid;
 
 pub use again::{again, choose, go_on, stop};
@@ -31,13 +31,13 @@ pub use reply::{answer_now, turn};
 pub use say::{roll, say};
 
 use self::pause::Paused;
-use super::{Frame, InCampaign, Tab, query::given};
+use super::{Frame, InCampaign, Tab, answer::html, query::given};
 use crate::{
     fight::Fight,
     render_blocks,
     table::{
         again::AllAttempts,
-        message::{self, Foot},
+        message::{self, Before, Foot, MESSAGES_SHOWN},
     },
 };
 use base::error::{Error, Result};
@@ -51,8 +51,6 @@ use world::{
     table,
 };
 
-/// How many messages a page begins with.
-const MESSAGES_SHOWN: i64 = 50;
 /// The most characters of what is said at once.
 pub(super) const SAID_CHARS_MAX: usize = 4000;
 
@@ -211,7 +209,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let frame = at.frame("Table", Tab::Table);
     let token = frame.token();
     let footing = view.footing(&tx, &newest, &token).await?;
-    let messages = message::all(&newest, |message| footing.of(message))?;
+    let messages = message::with_older(&newest, (&view.root, &view.table), |message| footing.of(message))?;
     let wished = |name: &str| given(at.request.query_string(), name);
     at.show(&TablePage {
         campaign: at.campaign.name.clone(),
@@ -224,6 +222,16 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         view,
         fights_first: wished("view") == "fights",
     })
+}
+
+/// The messages before those that the page shows, as a piece of it.
+pub async fn older(at: InCampaign) -> Result<HttpResponse> {
+    let before = given(at.request.query_string(), "before").parse().map_err(|_| Error::not_found("message"))?;
+    let (view, tx) = (View::of(&at), at.read().await?);
+    let said = view.messages(&tx, Before { before: MessageId(before) }.which()).await?;
+    let footing = view.footing(&tx, &said, "").await?;
+    let lines = message::with_older(&said, (&view.root, &view.table), |message| footing.of(message))?;
+    Ok(html(StatusCode::OK, lines))
 }
 
 /// The hidden field with the id of a form.

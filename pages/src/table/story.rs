@@ -1,0 +1,320 @@
+//! The story so far: everything that its reader may read, by day and session, searchable, and as a file to take away.
+
+use actix_web::{HttpResponse, web::Bytes};
+use askama::Template;
+use futures_util::stream;
+use time::{Date, Duration, OffsetDateTime, format_description::FormatItem, macros::format_description};
+
+use super::message::{Foot, MessageView};
+use crate::marks::Marked;
+use base::error::{Error, Result};
+use db::tenancy::TenantTx;
+use edge::http::page::attachment;
+use entity::{CampaignId, MessageId};
+use serde::Deserialize;
+use world::{
+    messages::service::{VisibleMessage, Which, searched_to, visible_messages},
+    playing::Reader,
+};
+
+/// How many lines a page shows.
+const LINES_SHOWN: i64 = 100;
+/// How many lines are read at a time for a file.
+const LINES_READ: i64 = 200;
+/// The most characters of a search.
+const WORDS_CHARS_MAX: usize = 200;
+/// A session begins after so long without a line.
+const BREAK: Duration = Duration::hours(4);
+
+const DAY: &[FormatItem<'_>] = format_description!("[year]-[month]-[day]");
+const TIME: &[FormatItem<'_>] = format_description!("[hour]:[minute]");
+
+/// Which lines are asked for.
+#[derive(Default, Deserialize)]
+pub(crate) struct Asked {
+    /// Words that they have.
+    #[serde(default)]
+    pub(crate) q: String,
+    /// Only lines before this message.
+    pub(crate) before: Option<MessageId>,
+}
+
+/// Lines of the story as a page shows them.
+#[derive(Template)]
+#[template(path = "table/story.html")]
+pub(crate) struct Story {
+    /// The path of the story.
+    path: String,
+    q: String,
+    lines: Vec<Line>,
+    /// The query for the lines before these.
+    older: Option<String>,
+    /// Whether these are not the newest.
+    is_past: bool,
+}
+
+struct Line {
+    /// Of the first line of a day.
+    day: Option<String>,
+    /// Whether a session begins with it.
+    begins: bool,
+    time: String,
+    at: String,
+    html: String,
+}
+
+impl Story {
+    /// Reads the lines that are asked for. At most three statements.
+    ///
+    /// # Errors
+    /// `validation_failed` for a search that is too long.
+    pub(crate) async fn read(
+        tx: &TenantTx,
+        campaign: CampaignId,
+        reader: Option<Reader>,
+        path: String,
+        Asked { q, before }: Asked,
+    ) -> Result<Self> {
+        let words = q.trim();
+        if words.chars().count() > WORDS_CHARS_MAX {
+            let message = format!("Search for at most {WORDS_CHARS_MAX} characters.");
+            return Err(Error::invalid("/q", "invalid_value", message));
+        }
+        let which = match words {
+            "" => Which::StoryBefore(before, LINES_SHOWN),
+            words => Which::StoryWith(words, before, LINES_SHOWN),
+        };
+        let found = visible_messages(tx, campaign.0, reader, which).await?;
+        let first = found.first().map(|message| MessageId(message.id));
+        let older = match first {
+            Some(first) if i64::try_from(found.len()).is_ok_and(|count| count >= LINES_SHOWN) => Some(first),
+            _ if !words.is_empty() => searched_to(tx, campaign, before).await?,
+            Some(first) => {
+                let older = visible_messages(tx, campaign.0, reader, Which::StoryBefore(Some(first), 1)).await?;
+                (!older.is_empty()).then_some(first)
+            }
+            None => None,
+        };
+        let query = |before: MessageId| {
+            let mut query = url::form_urlencoded::Serializer::new(String::new());
+            if !words.is_empty() {
+                query.append_pair("q", words);
+            }
+            query.append_pair("before", &before.to_string()).finish()
+        };
+        Ok(Self {
+            lines: lines(&found)?,
+            older: older.map(query),
+            is_past: before.is_some(),
+            q: words.to_owned(),
+            path,
+        })
+    }
+}
+
+fn lines(found: &[VisibleMessage]) -> Result<Vec<Line>> {
+    let mut calendar = Calendar::default();
+    let foot = || Foot { table: "", fields: "", attempts: None, asked: None, may_mend: false };
+    let line = |message: &VisibleMessage| {
+        let Turned { day, session } = calendar.turn(message.created_at);
+        Ok(Line {
+            day: day.map(shown),
+            begins: session.is_some_and(|session| session > 1),
+            time: format(message.created_at, TIME),
+            at: format(message.created_at, format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z")),
+            html: MessageView { message, foot: foot(), is_changed: false }.render().map_err(Error::internal)?,
+        })
+    };
+    found.iter().map(line).collect()
+}
+
+fn format(at: OffsetDateTime, how: &[FormatItem<'_>]) -> String {
+    at.format(how).unwrap_or_default()
+}
+
+fn shown(day: Date) -> String {
+    day.format(DAY).unwrap_or_default()
+}
+
+/// Counts days and sessions while lines go by.
+#[derive(Default)]
+struct Calendar {
+    last: Option<OffsetDateTime>,
+    sessions: usize,
+}
+
+/// What begins with a line.
+struct Turned {
+    day: Option<Date>,
+    /// The number of the session, from 1.
+    session: Option<usize>,
+}
+
+impl Calendar {
+    fn turn(&mut self, at: OffsetDateTime) -> Turned {
+        let last = self.last.replace(at);
+        let begins = last.is_none_or(|last| at - last >= BREAK);
+        self.sessions += usize::from(begins);
+        Turned {
+            day: Some(at.date()).filter(|day| last.is_none_or(|last| last.date() != *day)),
+            session: begins.then_some(self.sessions),
+        }
+    }
+}
+
+/// The form of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    Markdown,
+    Html,
+}
+
+/// Where the lines of a file come from.
+pub(crate) trait Teller: 'static {
+    /// The oldest lines after a message, or the first ones.
+    ///
+    /// # Errors
+    /// Database errors; `unauthenticated`, `not_found` if its reader may no longer read them.
+    async fn lines(&self, after: Option<MessageId>, count: i64) -> Result<Vec<VisibleMessage>>;
+}
+
+/// A file with all lines, as they are read.
+pub(crate) fn file<T: Teller>(format: Format, (slug, campaign): (&str, &str), teller: T) -> HttpResponse {
+    let media = match format {
+        Format::Markdown => "text/markdown; charset=utf-8",
+        Format::Html => "text/html; charset=utf-8",
+    };
+    let ending = if format == Format::Markdown { "md" } else { "html" };
+    let written = Written { format, teller, calendar: Calendar::default(), after: None };
+    let head = written.head(campaign);
+    let pieces = stream::unfold(Some((written, head)), async |writing| {
+        let (mut written, mut text) = writing?;
+        match written.more(&mut text).await {
+            Ok(true) => Some((Ok(Bytes::from(text)), Some((written, String::new())))),
+            Ok(false) => Some((Ok(Bytes::from(text)), None)),
+            Err(error) => Some((Err(error), None)),
+        }
+    });
+    attachment(media, &format!("{slug}.story.{ending}")).streaming(Box::pin(pieces))
+}
+
+/// A file that is being written.
+struct Written<T> {
+    format: Format,
+    teller: T,
+    calendar: Calendar,
+    after: Option<MessageId>,
+}
+
+impl<T: Teller> Written<T> {
+    fn head(&self, campaign: &str) -> String {
+        match self.format {
+            Format::Markdown => format!("# {}\n", Marked::plain(campaign)),
+            Format::Html => Head { campaign }.render().unwrap_or_default(),
+        }
+    }
+
+    /// Writes the next lines. Returns whether there may be more.
+    async fn more(&mut self, out: &mut String) -> Result<bool> {
+        let found = self.teller.lines(self.after, LINES_READ).await?;
+        for message in &found {
+            let Turned { day, session } = self.calendar.turn(message.created_at);
+            if day.is_some() || session.is_some() {
+                self.heading(out, &shown(message.created_at.date()));
+            }
+            match self.format {
+                Format::Markdown => markdown(out, message),
+                Format::Html => {
+                    let time = format(message.created_at, TIME);
+                    FileLine { message, time }.render_into(out).map_err(Error::internal)?;
+                }
+            }
+        }
+        self.after = found.last().map(|message| MessageId(message.id)).or(self.after);
+        if found.is_empty() && self.format == Format::Html {
+            out.push_str("</main>\n</body>\n</html>\n");
+        }
+        Ok(!found.is_empty())
+    }
+
+    fn heading(&self, out: &mut String, day: &str) {
+        let heading = format!("{day}, session {}", self.calendar.sessions);
+        out.push_str(&match self.format {
+            Format::Markdown => format!("\n## {heading}\n"),
+            Format::Html => format!("<h2>{heading}</h2>\n"),
+        });
+    }
+}
+
+/// The beginning of a file as HTML.
+#[derive(Template)]
+#[template(path = "table/story-head.html")]
+struct Head<'a> {
+    campaign: &'a str,
+}
+
+/// A line of a file as HTML.
+#[derive(Template)]
+#[template(path = "table/story-line.html")]
+struct FileLine<'a> {
+    message: &'a VisibleMessage,
+    time: String,
+}
+
+/// A line of a file as Markdown.
+fn markdown(out: &mut String, message: &VisibleMessage) {
+    let name = Marked::plain(message.name());
+    let to = match message.heard_by.as_slice() {
+        [] if message.is_blind => " for the game master alone".to_owned(),
+        [] => String::new(),
+        names => {
+            let names: Vec<String> = names.iter().map(|name| format!("**{}**", Marked::plain(name))).collect();
+            format!(" to {}", names.join(", "))
+        }
+    };
+    let ooc = if message.is_ooc() { ", out of character" } else { "" };
+    let lead = format!("**{name}**{to} ({}{ooc})", format(message.created_at, TIME));
+    out.push('\n');
+    for roll in &message.rolls {
+        let flavor = Marked::plain(&roll.flavor);
+        let separator = if flavor.is_empty() { "" } else { ", " };
+        let outcome = roll.outcome.as_ref().map(|outcome| format!(", {}", Marked::plain(outcome))).unwrap_or_default();
+        let formula = Marked::plain(&roll.formula);
+        out.push_str(&format!(
+            "{lead} rolls {flavor}{separator}{formula}: **{}**{outcome}\n",
+            Marked::plain(&roll.total)
+        ));
+    }
+    if message.rolls.is_empty() {
+        let text = Marked::of(&message.content).markdown();
+        out.push_str(&match () {
+            () if message.is_of_the_game => {
+                format!("({}{to}) {}\n", format(message.created_at, TIME), Marked::plain(&message.content))
+            }
+            () if message.is_emote() => format!("{lead} {text}\n"),
+            () => format!("{lead}: {text}\n"),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::datetime;
+
+    use super::{Calendar, Turned};
+
+    #[test]
+    fn a_session_begins_after_four_hours_and_a_day_at_midnight() {
+        let mut calendar = Calendar::default();
+        let mut turn = |at| {
+            let Turned { day, session } = calendar.turn(at);
+            (day.is_some(), session)
+        };
+        assert_eq!(turn(datetime!(2026-11-28 20:00 UTC)), (true, Some(1)));
+        assert_eq!(turn(datetime!(2026-11-28 23:59 UTC)), (false, None));
+        assert_eq!(turn(datetime!(2026-11-29 00:30 UTC)), (true, None));
+        assert_eq!(turn(datetime!(2026-11-29 04:29 UTC)), (false, None));
+        assert_eq!(turn(datetime!(2026-11-29 08:29 UTC)), (false, Some(2)));
+        assert_eq!(turn(datetime!(2026-11-29 08:00 UTC)), (false, None), "a clock that was set back");
+    }
+}
