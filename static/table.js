@@ -106,7 +106,7 @@ if (log) {
   new MutationObserver(latest).observe(said, { childList: true });
   latest();
 
-  // Who scrolls to the first line gets those before it, and stays at the same line.
+  // Scrolling to the first line loads the lines before it. The view stays where it was. If that fails, the link remains.
   const seen = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       if (!isIntersecting) continue;
@@ -114,9 +114,10 @@ if (log) {
       const fromEnd = log.scrollHeight - log.scrollTop;
       const lines = { target, swap: "outerHTML" };
       htmx.ajax("GET", target.querySelector("a").dataset.lines, lines).then(() => {
+        if (target.isConnected) return;
         log.scrollTop = log.scrollHeight - fromEnd;
         watch();
-      });
+      }, () => {});
     }
   }, { root: log });
   const watch = () => { for (const older of said.querySelectorAll(".older")) seen.observe(older); };

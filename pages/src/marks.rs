@@ -34,7 +34,7 @@ impl<'a> Marked<'a> {
         Self { text, name: Some(name) }
     }
 
-    /// A text as Markdown, in which nothing but its marks is markup.
+    /// A text as Markdown, in which nothing but its marks is markup. Some readers of Markdown make links of bare addresses all the same.
     pub(crate) fn markdown(&self) -> String {
         let mut out = Markdown::default();
         for (n, paragraph) in self.paragraphs().into_iter().enumerate() {
@@ -132,11 +132,11 @@ impl Markdown {
     }
 
     fn mark(&mut self, kind: Kind, shown: &str) {
-        self.text.push_str(match kind {
-            Kind::Emphasis(_) => "*",
-            Kind::Strong => "**",
-            Kind::Quote(_) => shown,
-        });
+        match kind {
+            Kind::Emphasis(mark) => self.text.push(mark),
+            Kind::Strong => self.text.push_str("**"),
+            Kind::Quote(_) => self.text.push_str(shown),
+        }
         self.line = Beginning::Past;
     }
 }
@@ -517,7 +517,7 @@ mod tests {
     fn markdown_has_the_marks_and_no_other_markup() {
         for (text, markdown) in [
             ("*He nods.* **Sit!** \"Ale?\"", "*He nods.* **Sit!** \"Ale?\""),
-            ("_He_ 2*3*4 snake_case", "*He* 2\\*3\\*4 snake\\_case"),
+            ("_He_ 2*3*4 snake_case", "_He_ 2\\*3\\*4 snake\\_case"),
             ("# One\n- two\n3. three\n    four", "\\# One\\\n\\- two\\\n3\\. three\\\nfour"),
             ("a - b 3. c\n\n===", "a - b 3. c\n\n\\==="),
             (

@@ -32,6 +32,14 @@ async fn everybody_reads_what_they_may_and_takes_it_away() {
     let roll = alice.form("/play/port-town/say", &[("text", "/r 1d1+16 # Stealth")]);
     alice.send(roll).await.expect(303);
     alice.send(alice.form("/play/port-town/say", &[("text", "/me bows")])).await.expect(303);
+    says(&world, json!({ "content": "Hm.", "speaker": { "name": "Baron Vex", "alias": "A hooded stranger" } })).await;
+    let dice = |total: u8| json!({ "formula": "1d20", "total": total, "flavor": "Stealth", "dice": [] });
+    let rolls = json!({ "content": "two", "type": "roll", "roll": { "rolls": [dice(11), dice(12)] }, "speaker": { "name": "Maya" } });
+    says(&world, rolls).await;
+    for (q, found) in [("vex", 0), ("hooded", 1)] {
+        let page = alice.get(&format!("{STORY}?q={q}")).await.expect(200).text;
+        assert_eq!(page.matches("class=\"line\"").count(), found, "who is disguised is not found by the name: {q}");
+    }
     // What is asked of the game in vain is no line; what comes of it is.
     let plan = json!({ "command": "error", "args": { "message": "No." } });
     let rolls = json!({ "command": "roll", "args": { "expr": "2d1" } });
@@ -62,9 +70,16 @@ async fn everybody_reads_what_they_may_and_takes_it_away() {
         ("**M\\*ra** to **Alice** (", "): For Alice alone."),
         ("**Alice** (", ") rolls Stealth, 1d1+16: **17**"),
         ("**Alice** (", ") bows"),
+        ("**A hooded stranger** (", "): Hm."),
+        ("**Maya** (", ") rolls Stealth, 1d20: **12**"),
     ] {
         assert!(is_line(begin, end), "{begin}…{end}: {}", file.text);
     }
+    assert!(
+        lines.iter().zip(&lines[1..]).all(|(one, next)| one.is_empty() || next.is_empty() || one.ends_with('\\')),
+        "{}",
+        file.text
+    );
     assert!(!file.text.contains("Mallory alone") && !file.text.contains("secret roll"), "{}", file.text);
     let file = alice.get(&format!("{STORY}.html")).await.expect(200).text;
     assert!(file.starts_with("<!DOCTYPE html>") && file.ends_with("</html>\n"), "{file}");
@@ -96,47 +111,60 @@ async fn the_story_is_paged_and_searched() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    for n in 0..130 {
-        says(
-            &world,
-            json!({ "content": format!("Line {n:03}."), "speaker": { "name": if n == 7 { "Zoë" } else { "Maya" } } }),
-        )
-        .await;
+    for n in 0..230 {
+        let speaker = json!({ "name": if n == 7 { "Zoë" } else { "Maya" } });
+        says(&world, json!({ "content": format!("Line {n:03}."), "speaker": speaker })).await;
     }
     let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
-    let page = alice.get(STORY).await.expect(200).text;
     let count = |page: &str| page.matches("class=\"line\"").count();
-    assert_eq!((count(&page), page.contains("Line 029."), page.contains("Line 030.")), (100, false, true));
-    let older = page.split_once("rel=\"prev\"").unwrap().0.rsplit_once("href=\"").unwrap().1.split('"').next().unwrap();
-    let page = alice.get(older).await.expect(200).text;
-    assert_eq!(
-        (count(&page), page.contains("Line 029."), page.contains("Line 000."), page.contains("rel=\"prev\"")),
-        (30, true, true, false)
-    );
-    for (q, found) in
-        [("line%20012", 1), ("LINE+12", 10), ("ZOE%CC%88", 1), ("nothing", 0), ("%25", 0), (".", 100), ("%5B", 0)]
-    {
-        let page = alice.get(&format!("{STORY}?q={q}")).await.expect(200).text;
-        assert_eq!(count(&page), found, "{q}");
+    let (mut path, mut first) = (STORY.to_owned(), 230);
+    for (lines, is_last) in [(100, false), (100, false), (30, true)] {
+        let page = alice.get(&path).await.expect(200).text;
+        assert_eq!((count(&page), page.contains("rel=\"prev\"")), (lines, !is_last), "{path}");
+        assert!(
+            page.contains(&format!("Line {:03}.", first - 1)) && !page.contains(&format!("Line {first:03}.")),
+            "{path}"
+        );
+        first -= lines;
+        assert!(page.contains(&format!("Line {first:03}.")), "{path}");
+        if let Some((before, _)) = page.split_once("\" rel=\"prev\"") {
+            path = before.rsplit('"').next().unwrap().to_owned();
+        }
     }
-    for (query, status) in [(format!("?q={}", "x".repeat(201)), 422), ("?before=nonsense".to_owned(), 200)] {
-        alice.get(&format!("{STORY}{query}")).await.expect(status);
+    for (query, found) in [
+        ("q=line%20012", 1),
+        ("q=LINE+12", 10),
+        ("q=ZOE%CC%88", 1),
+        ("q=nothing", 0),
+        ("q=%25", 0),
+        ("q=.", 100),
+        ("q=%5B", 0),
+        ("q=%E2%80%8B", 100),
+        ("q=line%20012&before=nonsense", 1),
+        ("before=00000000-0000-0000-0000-000000000000", 0),
+    ] {
+        let page = alice.get(&format!("{STORY}?{query}")).await.expect(200).text;
+        assert_eq!(count(&page), found, "{query}");
     }
+    alice.get(&format!("{STORY}?q={}", "x".repeat(201))).await.expect(422);
     let file = alice.get(&format!("{STORY}.md")).await.expect(200).text;
     let at = |n: usize| file.find(&format!("Line {n:03}.")).unwrap();
-    assert!((1..130).all(|n| at(n - 1) < at(n)), "all lines, in order");
+    assert!((1..230).all(|n| at(n - 1) < at(n)), "all lines, in order");
     // At the table: the newest fifty, and with a look at the first line those before it.
     let Some(browser) = sit_down(&tenant, ALICE).await else { return };
-    assert_eq!(browser.count("#said article").await, 50);
-    browser.js("document.getElementById('log').scrollTop = 0").await;
-    browser.until("fifty more", "return document.querySelectorAll('#said article').length === 100").await;
-    browser.until("to be at the same line", "return document.getElementById('log').scrollTop > 500").await;
-    for _ in 0..2 {
+    for lines in [50, 100, 150, 200, 230] {
+        browser
+            .until(
+                format!("{lines} lines"),
+                format!("return document.querySelectorAll('#said article').length === {lines}"),
+            )
+            .await;
+        let is_back = "return document.getElementById('log').scrollTop > 500";
+        browser.until("to be at the same line", is_back).await;
         browser.js("document.getElementById('log').scrollTop = 0").await;
-        browser.until("older ones", "return document.querySelectorAll('#said article').length >= 130").await;
     }
     let lines = "return [...document.querySelectorAll('#said article > p')].map((p) => p.textContent)";
     let lines: Vec<String> = serde_json::from_value(browser.js(lines).await).unwrap();
-    assert_eq!(lines, (0..130).map(|n| format!("Line {n:03}.")).collect::<Vec<_>>());
+    assert_eq!(lines, (0..230).map(|n| format!("Line {n:03}.")).collect::<Vec<_>>());
     assert_eq!((browser.count("#said .older").await, browser.text("#alert").await.as_str()), (0, ""));
 }

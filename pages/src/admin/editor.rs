@@ -275,7 +275,7 @@ impl Proof {
         Ok(tx)
     }
 
-    /// Whether the user is still signed in, in the same tenant and with a role that may use the page.
+    /// Whether the user is still signed in, in the same tenant and with a role that may use the page and see what it showed.
     ///
     /// # Errors
     /// Database errors.
@@ -284,7 +284,9 @@ impl Proof {
         let place = user.and_then(|user| user.place);
         Ok(place.is_some_and(|place| {
             let scopes = place.role.scopes();
-            place.tenant.id == self.caller.tenant_id() && self.page.scopes().all(|scope| scopes.has(scope))
+            place.tenant.id == self.caller.tenant_id()
+                && self.page.scopes().all(|scope| scopes.has(scope))
+                && (!self.caller.sees_secrets() || scopes.has(Scope::Gm))
         }))
     }
 }

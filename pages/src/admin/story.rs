@@ -7,9 +7,9 @@ use entity::{CampaignId, MessageId};
 use super::{Frame, InCampaign, Tab, editor::Proof, query::given};
 use crate::{
     render_blocks,
-    table::story::{Asked, Format, Story, Teller, file},
+    table::story::{Asked, Format, Source, Story, file},
 };
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use world::{
     messages::service::{VisibleMessage, Which, reader_of, visible_messages},
     playing::Reader,
@@ -26,7 +26,7 @@ render_blocks!(StoryPage: as_main);
 /// Shows it.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let query = at.request.query_string();
-    let asked = Asked { q: given(query, "q"), before: given(query, "before").parse().ok().map(MessageId) };
+    let asked = Asked { q: given(query, "q"), before: given(query, "before") };
     let tx = at.read().await?;
     let story = Story::read(&tx, at.campaign.id, reader_of(&at.caller), at.url("story"), asked).await?;
     let story = story.render().map_err(Error::internal)?;
@@ -44,20 +44,23 @@ pub async fn html(at: InCampaign) -> Result<HttpResponse> {
 }
 
 fn downloaded(at: &InCampaign, format: Format) -> Result<HttpResponse> {
-    let teller = User { proof: at.proof()?, campaign: at.campaign.id, reader: reader_of(&at.caller) };
-    Ok(file(format, (&at.campaign.slug, &at.campaign.name), teller))
+    let source = User { proof: at.proof()?, campaign: at.campaign.id, reader: reader_of(&at.caller) };
+    Ok(file(format, (&at.campaign.slug, &at.campaign.name), source))
 }
 
-/// A user who takes the story away.
+/// A user who downloads the story.
 struct User {
     proof: Proof,
     campaign: CampaignId,
     reader: Option<Reader>,
 }
 
-impl Teller for User {
+impl Source for User {
     async fn lines(&self, after: Option<MessageId>, count: i64) -> Result<Vec<VisibleMessage>> {
         let tx = self.proof.read().await?;
-        visible_messages(&tx, self.campaign.0, self.reader, Which::StoryAfter(after, count)).await
+        let lines = visible_messages(&tx, self.campaign.0, self.reader, Which::StoryAfter(after, count)).await?;
+        drop(tx);
+        // A session that holds now held when the lines were read.
+        if self.proof.holds().await? { Ok(lines) } else { Err(Error::new(Code::Unauthenticated, "Sign in again.")) }
     }
 }

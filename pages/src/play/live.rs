@@ -18,7 +18,7 @@ use crate::table::{
 use ai::{reactions::replies, state::Ai, turns::events::listener};
 use base::error::{Error, Result};
 use db::{feeds::Feed, tenancy::TenantTx};
-use edge::{caller::keys, http::sse};
+use edge::http::sse;
 use entity::MessageId;
 use world::{messages::service::Which, table::Changes};
 
@@ -140,9 +140,7 @@ impl Onlooker for Player {
     }
 
     async fn may_stay(&self, seat: Seat) -> Result<bool> {
-        let lives = keys::lives(&seat.tx, &self.visitor.caller).await?;
-        drop(seat);
-        Ok(lives && self.app.keys.is_live(&self.visitor.caller).await?)
+        self.visitor.may_stay(&self.app, seat.tx).await
     }
 
     async fn looked(&mut self) -> Result<()> {

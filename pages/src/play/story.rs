@@ -7,9 +7,9 @@ use entity::{CampaignId, MessageId, session::Role};
 use super::{
     answer::rendered,
     table::Seat,
-    visit::{Seating, Visitor, seated_at},
+    visit::{Seating, Visitor, no_visit, seated_at},
 };
-use crate::table::story::{Asked, Format, Story, Teller, file};
+use crate::table::story::{Asked, Format, Source, Story, file};
 use ai::state::Ai;
 use base::error::{Error, Result};
 use edge::http::resource::{self, Ref};
@@ -36,7 +36,7 @@ pub async fn page(
     asked: std::result::Result<web::Query<Asked>, actix_web::Error>,
 ) -> HttpResponse {
     seated_at(visitor, &request, async |visitor| {
-        let asked = asked.map(web::Query::into_inner).unwrap_or_default();
+        let asked = asked.map_err(|_| Error::not_found("page"))?.into_inner();
         let seat = Seat::take(&app, &visitor, &path).await?;
         let reader = Reader { role: Role::Player, player: Some(seat.player) };
         let own = format!("/play/{path}/story");
@@ -83,15 +83,18 @@ async fn downloaded(
     .await
 }
 
-/// A player who takes the story away.
+/// A player who downloads the story.
 struct Player {
     app: web::Data<Ai>,
     visitor: Visitor,
     link: String,
 }
 
-impl Teller for Player {
+impl Source for Player {
     async fn lines(&self, after: Option<MessageId>, count: i64) -> Result<Vec<VisibleMessage>> {
-        Seat::take(&self.app, &self.visitor, &self.link).await?.messages(Which::StoryAfter(after, count)).await
+        let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
+        let lines = seat.messages(Which::StoryAfter(after, count)).await?;
+        // A visit that holds now held when the lines were read.
+        if self.visitor.may_stay(&self.app, seat.tx).await? { Ok(lines) } else { Err(no_visit()) }
     }
 }

@@ -27,6 +27,7 @@ use edge::{
     caller::{
         Caller, Scope,
         jwt::{Claims, Narrowed, VISIT_SECONDS},
+        keys,
         links::LinkSecret,
     },
     http::{
@@ -54,6 +55,16 @@ impl Visitor {
             let player = player_of(&caller)?;
             Some(Self { caller, player, claims })
         }))
+    }
+
+    /// Whether the visit still holds. Ends the transaction.
+    ///
+    /// # Errors
+    /// Database errors.
+    pub async fn may_stay(&self, app: &Ai, tx: TenantTx) -> Result<bool> {
+        let lives = keys::lives(&tx, &self.caller).await?;
+        drop(tx);
+        Ok(lives && app.keys.is_live(&self.caller).await?)
     }
 
     /// The cookie of the same visit from now on, if the one that was sent is old.
@@ -136,7 +147,7 @@ impl ResponseError for Unseated {
     }
 }
 
-fn no_visit() -> Error {
+pub(super) fn no_visit() -> Error {
     Error::new(
         Code::Unauthenticated,
         "Your visit is over. Open your player link again. What you wrote stays in its field.",

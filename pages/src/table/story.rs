@@ -7,13 +7,16 @@ use time::{Date, Duration, OffsetDateTime, format_description::FormatItem, macro
 
 use super::message::{Foot, MessageView};
 use crate::marks::Marked;
-use base::error::{Error, Result};
+use base::{
+    error::{Error, Result},
+    fold::fold,
+};
 use db::tenancy::TenantTx;
 use edge::http::page::attachment;
 use entity::{CampaignId, MessageId};
 use serde::Deserialize;
 use world::{
-    messages::service::{VisibleMessage, Which, searched_to, visible_messages},
+    messages::service::{Found, VisibleMessage, Which, found, looked_to},
     playing::Reader,
 };
 
@@ -35,8 +38,9 @@ pub(crate) struct Asked {
     /// Words that they have.
     #[serde(default)]
     pub(crate) q: String,
-    /// Only lines before this message.
-    pub(crate) before: Option<MessageId>,
+    /// The id of a message: only lines before it. Anything else means the newest.
+    #[serde(default)]
+    pub(crate) before: String,
 }
 
 /// Lines of the story as a page shows them.
@@ -64,7 +68,7 @@ struct Line {
 }
 
 impl Story {
-    /// Reads the lines that are asked for. At most three statements.
+    /// Reads the lines that are asked for. Two statements.
     ///
     /// # Errors
     /// `validation_failed` for a search that is too long.
@@ -75,25 +79,23 @@ impl Story {
         path: String,
         Asked { q, before }: Asked,
     ) -> Result<Self> {
-        let words = q.trim();
+        let before = before.parse().ok().map(MessageId);
+        let words = if fold(&q).trim().is_empty() { "" } else { q.trim() };
         if words.chars().count() > WORDS_CHARS_MAX {
             let message = format!("Search for at most {WORDS_CHARS_MAX} characters.");
             return Err(Error::invalid("/q", "invalid_value", message));
         }
+        // One line more tells whether a session begins with the first one.
         let which = match words {
-            "" => Which::StoryBefore(before, LINES_SHOWN),
-            words => Which::StoryWith(words, before, LINES_SHOWN),
+            "" => Which::StoryBefore(before, LINES_SHOWN + 1),
+            words => Which::StoryWith(words, before, LINES_SHOWN + 1),
         };
-        let found = visible_messages(tx, campaign.0, reader, which).await?;
-        let first = found.first().map(|message| MessageId(message.id));
-        let older = match first {
-            Some(first) if i64::try_from(found.len()).is_ok_and(|count| count >= LINES_SHOWN) => Some(first),
-            _ if !words.is_empty() => searched_to(tx, campaign, before).await?,
-            Some(first) => {
-                let older = visible_messages(tx, campaign.0, reader, Which::StoryBefore(Some(first), 1)).await?;
-                (!older.is_empty()).then_some(first)
-            }
-            None => None,
+        let Found { mut messages, is_cut } = found(tx, campaign, reader, which).await?;
+        let is_full = messages.len() > LINES_SHOWN as usize;
+        let former = if is_full { Some(messages.remove(0)) } else { None };
+        let older = match messages.first() {
+            Some(first) if is_full || is_cut => Some(MessageId(first.id)),
+            _ => looked_to(tx, campaign, before).await?,
         };
         let query = |before: MessageId| {
             let mut query = url::form_urlencoded::Serializer::new(String::new());
@@ -103,7 +105,7 @@ impl Story {
             query.append_pair("before", &before.to_string()).finish()
         };
         Ok(Self {
-            lines: lines(&found)?,
+            lines: lines(&messages, former.as_ref().filter(|_| words.is_empty()))?,
             older: older.map(query),
             is_past: before.is_some(),
             q: words.to_owned(),
@@ -112,20 +114,26 @@ impl Story {
     }
 }
 
-fn lines(found: &[VisibleMessage]) -> Result<Vec<Line>> {
+/// The lines of a page. `former` is the line before them; without it nobody knows whether a session begins with the first one.
+fn lines(messages: &[VisibleMessage], former: Option<&VisibleMessage>) -> Result<Vec<Line>> {
     let mut calendar = Calendar::default();
+    if let Some(former) = former {
+        calendar.turn(former.created_at);
+    }
+    let mut last = None;
     let foot = || Foot { table: "", fields: "", attempts: None, asked: None, may_mend: false };
     let line = |message: &VisibleMessage| {
-        let Turned { day, session } = calendar.turn(message.created_at);
+        let Turned { session, .. } = calendar.turn(message.created_at);
+        let day = message.created_at.date();
         Ok(Line {
-            day: day.map(shown),
+            day: (last.replace(day) != Some(day)).then(|| shown(day)),
             begins: session.is_some_and(|session| session > 1),
             time: format(message.created_at, TIME),
             at: format(message.created_at, format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z")),
             html: MessageView { message, foot: foot(), is_changed: false }.render().map_err(Error::internal)?,
         })
     };
-    found.iter().map(line).collect()
+    messages.iter().map(line).collect()
 }
 
 fn format(at: OffsetDateTime, how: &[FormatItem<'_>]) -> String {
@@ -152,7 +160,9 @@ struct Turned {
 
 impl Calendar {
     fn turn(&mut self, at: OffsetDateTime) -> Turned {
-        let last = self.last.replace(at);
+        let last = self.last;
+        // A clock may be set back.
+        self.last = last.max(Some(at));
         let begins = last.is_none_or(|last| at - last >= BREAK);
         self.sessions += usize::from(begins);
         Turned {
@@ -170,7 +180,7 @@ pub(crate) enum Format {
 }
 
 /// Where the lines of a file come from.
-pub(crate) trait Teller: 'static {
+pub(crate) trait Source: 'static {
     /// The oldest lines after a message, or the first ones.
     ///
     /// # Errors
@@ -179,13 +189,13 @@ pub(crate) trait Teller: 'static {
 }
 
 /// A file with all lines, as they are read.
-pub(crate) fn file<T: Teller>(format: Format, (slug, campaign): (&str, &str), teller: T) -> HttpResponse {
+pub(crate) fn file<T: Source>(format: Format, (slug, campaign): (&str, &str), source: T) -> HttpResponse {
     let media = match format {
         Format::Markdown => "text/markdown; charset=utf-8",
         Format::Html => "text/html; charset=utf-8",
     };
     let ending = if format == Format::Markdown { "md" } else { "html" };
-    let written = Written { format, teller, calendar: Calendar::default(), after: None };
+    let written = Written { format, source, calendar: Calendar::default(), after: None };
     let head = written.head(campaign);
     let pieces = stream::unfold(Some((written, head)), async |writing| {
         let (mut written, mut text) = writing?;
@@ -201,12 +211,12 @@ pub(crate) fn file<T: Teller>(format: Format, (slug, campaign): (&str, &str), te
 /// A file that is being written.
 struct Written<T> {
     format: Format,
-    teller: T,
+    source: T,
     calendar: Calendar,
     after: Option<MessageId>,
 }
 
-impl<T: Teller> Written<T> {
+impl<T: Source> Written<T> {
     fn head(&self, campaign: &str) -> String {
         match self.format {
             Format::Markdown => format!("# {}\n", Marked::plain(campaign)),
@@ -214,9 +224,9 @@ impl<T: Teller> Written<T> {
         }
     }
 
-    /// Writes the next lines. Returns whether there may be more.
+    /// Writes the next lines. Returns whether there were any.
     async fn more(&mut self, out: &mut String) -> Result<bool> {
-        let found = self.teller.lines(self.after, LINES_READ).await?;
+        let found = self.source.lines(self.after, LINES_READ).await?;
         for message in &found {
             let Turned { day, session } = self.calendar.turn(message.created_at);
             if day.is_some() || session.is_some() {
@@ -266,6 +276,8 @@ fn markdown(out: &mut String, message: &VisibleMessage) {
     let name = Marked::plain(message.name());
     let to = match message.heard_by.as_slice() {
         [] if message.is_blind => " for the game master alone".to_owned(),
+        // Whom it was for does not exist any more.
+        [] if message.is_whisper => " in a whisper".to_owned(),
         [] => String::new(),
         names => {
             let names: Vec<String> = names.iter().map(|name| format!("**{}**", Marked::plain(name))).collect();
@@ -274,8 +286,8 @@ fn markdown(out: &mut String, message: &VisibleMessage) {
     };
     let ooc = if message.is_ooc() { ", out of character" } else { "" };
     let lead = format!("**{name}**{to} ({}{ooc})", format(message.created_at, TIME));
-    out.push('\n');
     for roll in &message.rolls {
+        out.push('\n');
         let flavor = Marked::plain(&roll.flavor);
         let separator = if flavor.is_empty() { "" } else { ", " };
         let outcome = roll.outcome.as_ref().map(|outcome| format!(", {}", Marked::plain(outcome))).unwrap_or_default();
@@ -286,6 +298,7 @@ fn markdown(out: &mut String, message: &VisibleMessage) {
         ));
     }
     if message.rolls.is_empty() {
+        out.push('\n');
         let text = Marked::of(&message.content).markdown();
         out.push_str(&match () {
             () if message.is_of_the_game => {
@@ -315,6 +328,7 @@ mod tests {
         assert_eq!(turn(datetime!(2026-11-29 00:30 UTC)), (true, None));
         assert_eq!(turn(datetime!(2026-11-29 04:29 UTC)), (false, None));
         assert_eq!(turn(datetime!(2026-11-29 08:29 UTC)), (false, Some(2)));
-        assert_eq!(turn(datetime!(2026-11-29 08:00 UTC)), (false, None), "a clock that was set back");
+        assert_eq!(turn(datetime!(2026-11-29 04:00 UTC)), (false, None), "a clock that was set back");
+        assert_eq!(turn(datetime!(2026-11-29 08:30 UTC)), (false, None), "and forward again");
     }
 }

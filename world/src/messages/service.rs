@@ -295,16 +295,17 @@ pub enum Which<'a> {
     These(&'a [Uuid]),
     /// This many of the newest that an NPC, an owner or a character took part in, of the campaign's newest [`LOOKED_AT_MAX`].
     OfActor(Uuid, i64),
-    /// This many of the newest lines of the story, before a message if one is given. What a player asked of the game in vain is no line.
+    /// This many of the newest lines of the story, before a message if one is given, of [`STORY_LOOKED_AT_MAX`] messages. What a player asked of
+    /// the game in vain is no line.
     StoryBefore(Option<MessageId>, i64),
+    /// The same, of the lines that have these words, or whose speaker has.
+    StoryWith(&'a str, Option<MessageId>, i64),
     /// This many of the oldest lines of the story, after a message if one is given.
     StoryAfter(Option<MessageId>, i64),
-    /// This many of the newest lines of the story that have these words, before a message if one is given, of [`SEARCHED_MAX`] messages.
-    StoryWith(&'a str, Option<MessageId>, i64),
 }
 
-/// How many messages one search looks at.
-pub const SEARCHED_MAX: i64 = 20_000;
+/// How many messages are looked at for lines of the story: few of a million may be for their reader, or have the words.
+pub const STORY_LOOKED_AT_MAX: i64 = 20_000;
 
 /// SQL for whether a message `m` is a line of the story. A planner's turn has the id of what the player asked.
 const IS_LINE: &str = "NOT (m.turn_id = m.id AND EXISTS (SELECT FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id \
@@ -332,10 +333,14 @@ impl<'a> Which<'a> {
             condition: String::new(),
             from_oldest: false,
         };
-        let story = |mark: Option<MessageId>, count, side| {
-            let beyond = if mark.is_some() { format!("AND m.id {side} $6") } else { String::new() };
-            Chosen { count, mark: mark.map(|mark| mark.0), condition: format!("{beyond} AND {IS_LINE}"), ..all.clone() }
+        let story = |mark: Option<MessageId>, count, condition| Chosen {
+            count,
+            mark: mark.map(|mark| mark.0),
+            condition,
+            ..all.clone()
         };
+        // The plan of a statement without the parameter is another one, so the parameter is only there if there is a mark.
+        let before = |mark: Option<MessageId>| if mark.is_some() { "AND m.id < $6" } else { "" };
         match self {
             Self::Newest(count) => Chosen { count, ..all },
             Self::These(ids) => Chosen { ids: Some(ids), ..all },
@@ -346,36 +351,52 @@ impl<'a> Which<'a> {
                 );
                 Chosen { count, mark: Some(actor), condition, ..all }
             }
-            Self::StoryBefore(mark, count) => story(mark, count, "<"),
-            Self::StoryAfter(mark, count) => Chosen { from_oldest: true, ..story(mark, count, ">") },
+            Self::StoryBefore(mark, count) => {
+                let before = before(mark);
+                let condition = format!(
+                    "AND {IS_LINE} {before} AND m.id >= coalesce((SELECT m.id FROM message m WHERE m.tenant_id = $1 AND m.campaign_id = $2 \
+                       {before} ORDER BY m.id DESC OFFSET {} LIMIT 1), '00000000-0000-0000-0000-000000000000')",
+                    STORY_LOOKED_AT_MAX - 1
+                );
+                story(mark, count, condition)
+            }
             Self::StoryWith(words, mark, count) => {
                 let condition = format!(
-                    "AND m.id IN (SELECT id FROM (SELECT id, content, speaker FROM message WHERE tenant_id = $1 AND campaign_id = $2 \
-                       AND ($6::uuid IS NULL OR id < $6) ORDER BY id DESC LIMIT {SEARCHED_MAX}) AS l \
-                       WHERE l.content ~ $7 OR l.speaker ->> 'name' ~ $7) AND {IS_LINE}"
+                    "AND {IS_LINE} AND m.id = ANY (ARRAY (SELECT l.id FROM (SELECT m.id, m.content, m.speaker FROM message m \
+                       WHERE m.tenant_id = $1 AND m.campaign_id = $2 {} ORDER BY m.id DESC LIMIT {STORY_LOOKED_AT_MAX}) AS l \
+                       WHERE l.content ~ $7 OR coalesce(l.speaker ->> 'alias', l.speaker ->> 'name') ~ $7))",
+                    // Here it is there in any case, because another one follows it.
+                    if mark.is_some() { before(mark) } else { "AND $6::uuid IS NULL" }
                 );
-                Chosen { count, mark: mark.map(|mark| mark.0), pattern: Some(pattern(words)), condition, ..all }
+                Chosen { pattern: Some(pattern(words)), ..story(mark, count, condition) }
+            }
+            Self::StoryAfter(mark, count) => {
+                let after = if mark.is_some() { "AND m.id > $6" } else { "" };
+                Chosen { from_oldest: true, ..story(mark, count, format!("AND {IS_LINE} {after}")) }
             }
         }
     }
 }
 
-/// The last message at which a search for words before `mark` looks, if there are more messages than it looks at.
+/// The last message that is looked at for lines of the story before `mark`, if there are more messages.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn searched_to(tx: &TenantTx, campaign: CampaignId, mark: Option<MessageId>) -> Result<Option<MessageId>> {
-    let row = sqlx::query(
-        "SELECT id FROM message WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR id < $3) \
-         ORDER BY id DESC OFFSET $4 LIMIT 1",
-    )
+pub async fn looked_to(tx: &TenantTx, campaign: CampaignId, mark: Option<MessageId>) -> Result<Option<MessageId>> {
+    let before = if mark.is_some() { "AND id < $4" } else { "AND $4::uuid IS NULL" };
+    let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
+        "SELECT id FROM message WHERE tenant_id = $1 AND campaign_id = $2 {before} ORDER BY id DESC OFFSET $3 LIMIT 2"
+    )))
     .bind(tx.tenant())
     .bind(campaign.0)
+    .bind(STORY_LOOKED_AT_MAX - 1)
     .bind(mark.map(|mark| mark.0))
-    .bind(SEARCHED_MAX - 1)
-    .fetch_optional(&mut *tx.connection().await)
+    .fetch_all(&mut *tx.connection().await)
     .await?;
-    row.map(|row| row.read_all().map(|(id,)| MessageId(id))).transpose()
+    match rows.as_slice() {
+        [last, _] => last.read_all().map(|(id,)| Some(MessageId(id))),
+        _ => Ok(None),
+    }
 }
 
 /// A message as it is shown to people.
@@ -485,8 +506,24 @@ pub async fn visible_messages(
     reader: Option<Reader>,
     which: Which<'_>,
 ) -> Result<Vec<VisibleMessage>> {
+    found(tx, CampaignId(campaign), reader, which).await.map(|found| found.messages)
+}
+
+/// Messages, oldest first.
+#[derive(Default)]
+pub struct Found {
+    pub messages: Vec<VisibleMessage>,
+    /// Whether there were too many bytes, or one that cannot be read, so that these are fewer than were asked for.
+    pub is_cut: bool,
+}
+
+/// The same as [`visible_messages`], and whether some were left out.
+///
+/// # Errors
+/// Those of the database.
+pub async fn found(tx: &TenantTx, campaign: CampaignId, reader: Option<Reader>, which: Which<'_>) -> Result<Found> {
     if let Which::These([]) = which {
-        return Ok(Vec::new());
+        return Ok(Found::default());
     }
     let Chosen { ids, count, mark, pattern, condition, from_oldest } = which.chosen();
     let order = if from_oldest { "ASC" } else { "DESC" };
@@ -505,7 +542,7 @@ pub async fn visible_messages(
     );
     let mut query = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
         .bind(tx.tenant())
-        .bind(campaign)
+        .bind(campaign.0)
         .bind(reader.and_then(|reader| reader.player))
         .bind(ids)
         .bind(count);
@@ -520,7 +557,7 @@ pub async fn visible_messages(
     if !from_oldest {
         messages.reverse();
     }
-    Ok(messages)
+    Ok(Found { is_cut: budget::is_cut(&rows) || messages.len() < rows.len(), messages })
 }
 
 /// The columns of [`visible_messages`], in its order.
