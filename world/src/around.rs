@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, postgres::PgRow};
 use uuid::Uuid;
 
 use crate::{
-    messages::service::{VisibleMessage, Which, reader_of, visible_messages},
+    messages::visible::{VisibleMessage, Which, reader_of, visible_messages},
     overview::Resident,
 };
 use base::{

@@ -3,7 +3,7 @@
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::messages::service::{VisibleMessage, Which, reader_of, visible_messages};
+use crate::messages::visible::{VisibleMessage, Which, reader_of, visible_messages};
 use base::{
     error::Result,
     stored::{self, Columns},

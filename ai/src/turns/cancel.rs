@@ -19,7 +19,6 @@ use edge::{
         resource::{Ref, campaign_id},
     },
 };
-
 use entity::TurnId;
 
 /// A turn that was asked to stop.

@@ -13,7 +13,7 @@ use base::error::Result;
 use edge::caller::Scope;
 use world::{
     audit::{self, AuditEntry},
-    messages::service::VisibleMessage,
+    messages::visible::VisibleMessage,
     overview::{self, Attention, Whereabouts},
     table,
 };

@@ -11,7 +11,7 @@ use crate::{
 };
 use base::error::{Code, Error, Result};
 use world::{
-    messages::service::{VisibleMessage, Which, reader_of, visible_messages},
+    messages::visible::{VisibleMessage, Which, reader_of, visible_messages},
     playing::Reader,
 };
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{
     answer::{Filled, empty_or_redirect, filled, is_htmx, rendered},
     table::Seat,
-    visit::{Seating, seated_at},
+    visit::{Seating, Visitor, seated_at},
 };
 use crate::table::again::follow;
 use ai::{
@@ -33,7 +33,10 @@ pub async fn again(
     path: web::Path<(String, TurnId)>,
     form: Filled<Pressed>,
 ) -> HttpResponse {
-    followed(app, visitor, request, path, form, Next::Attempt(Wished::default())).await
+    pressed(visitor, &request, form, async |visitor| {
+        followed(&app, &visitor, &request, &path, Next::Attempt(Wished::default())).await
+    })
+    .await
 }
 
 /// Lets the NPC go on from the answer.
@@ -44,25 +47,22 @@ pub async fn go_on(
     path: web::Path<(String, TurnId)>,
     form: Filled<Pressed>,
 ) -> HttpResponse {
-    followed(app, visitor, request, path, form, Next::Continuation).await
+    pressed(visitor, &request, form, async |visitor| {
+        followed(&app, &visitor, &request, &path, Next::Continuation).await
+    })
+    .await
 }
 
 async fn followed(
-    app: web::Data<Ai>,
-    visitor: Seating,
-    request: HttpRequest,
-    path: web::Path<(String, TurnId)>,
-    form: Filled<Pressed>,
+    app: &web::Data<Ai>,
+    visitor: &Visitor,
+    request: &HttpRequest,
+    (link, turn): &(String, TurnId),
     next: Next,
-) -> HttpResponse {
-    let (link, turn) = path.into_inner();
-    seated_at(visitor, &request, async |visitor| {
-        pressed(&request, form)?;
-        let (caller, campaign) = Seat::take(&app, &visitor, &link).await?.leave();
-        let pending = follow(&app, &caller, (CampaignId(campaign), &format!("/play/{link}")), turn, next).await?;
-        if is_htmx(&request) { rendered(&pending) } else { Ok(empty_or_redirect(&request, &link)) }
-    })
-    .await
+) -> Result<HttpResponse> {
+    let (caller, campaign) = Seat::take(app, visitor, link).await?.leave();
+    let pending = follow(app, &caller, (CampaignId(campaign), &format!("/play/{link}")), *turn, next).await?;
+    if is_htmx(request) { rendered(&pending) } else { Ok(empty_or_redirect(request, link)) }
 }
 
 /// Chooses an attempt at the answer.
@@ -74,8 +74,7 @@ pub async fn choose(
     form: Filled<Pressed>,
 ) -> HttpResponse {
     let (link, turn) = path.into_inner();
-    seated_at(visitor, &request, async |visitor| {
-        pressed(&request, form)?;
+    pressed(visitor, &request, form, async |visitor| {
         choose_one(&app, &visitor.caller, &request, &link, turn.0, None).await?;
         Ok(empty_or_redirect(&request, &link))
     })
@@ -91,16 +90,24 @@ pub async fn stop(
     form: Filled<Pressed>,
 ) -> HttpResponse {
     let (link, turn) = path.into_inner();
-    seated_at(visitor, &request, async |visitor| {
-        pressed(&request, form)?;
+    pressed(visitor, &request, form, async |visitor| {
         cancel(&app, &visitor.caller, (&link, turn), None).await?;
         Ok(empty_or_redirect(&request, &link))
     })
     .await
 }
 
-fn pressed(request: &HttpRequest, form: Filled<Pressed>) -> Result<()> {
-    from_our_page(request)?;
-    let Pressed {} = filled(form)?;
-    Ok(())
+/// Does what a button asks for, if it is one of our page.
+async fn pressed(
+    visitor: Seating,
+    request: &HttpRequest,
+    form: Filled<Pressed>,
+    work: impl AsyncFnOnce(Visitor) -> Result<HttpResponse>,
+) -> HttpResponse {
+    seated_at(visitor, request, async |visitor| {
+        from_our_page(request)?;
+        let Pressed {} = filled(form)?;
+        work(visitor).await
+    })
+    .await
 }

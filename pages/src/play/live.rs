@@ -20,7 +20,7 @@ use base::error::{Error, Result};
 use db::{feeds::Feed, tenancy::TenantTx};
 use edge::http::sse;
 use entity::MessageId;
-use world::{messages::service::Which, table::Changes};
+use world::{messages::visible::Which, table::Changes};
 
 /// Follows the table: `message`, `sheet`, `vitals`, `fights`, `paused`, `people`, `here`, and `over` when the visit has ended.
 pub async fn follow(

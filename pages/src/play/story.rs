@@ -15,7 +15,7 @@ use base::error::{Error, Result};
 use edge::http::resource::{self, Ref};
 use world::{
     campaigns::Campaigns,
-    messages::service::{VisibleMessage, Which},
+    messages::visible::{VisibleMessage, Which},
     playing::Reader,
 };
 

@@ -37,7 +37,7 @@ use world::{
     fallen, journal,
     messages::{
         asking::answered,
-        service::{VisibleMessage, Which, visible_messages},
+        visible::{VisibleMessage, Which, visible_messages},
     },
     paused,
     playing::Reader,

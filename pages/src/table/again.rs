@@ -14,7 +14,7 @@ use base::error::Result;
 use db::tenancy::TenantTx;
 use edge::caller::Caller;
 use entity::{CampaignId, CharacterId, TurnId};
-use world::messages::service::{VisibleMessage, answerer};
+use world::messages::{service::answerer, visible::VisibleMessage};
 
 /// The attempts at an answer, one of which is chosen.
 pub(crate) struct Attempts {

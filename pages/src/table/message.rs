@@ -11,7 +11,7 @@ use entity::MessageId;
 use world::{
     messages::{
         asked::Asked,
-        service::{VisibleMessage, Which},
+        visible::{VisibleMessage, Which},
     },
     table::Changes,
 };

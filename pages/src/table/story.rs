@@ -16,7 +16,7 @@ use edge::http::page::attachment;
 use entity::{CampaignId, MessageId};
 use serde::Deserialize;
 use world::{
-    messages::service::{Found, VisibleMessage, Which, found, looked_to},
+    messages::visible::{Found, VisibleMessage, Which, found, looked_to},
     playing::Reader,
 };
 
@@ -33,7 +33,7 @@ const DAY: &[FormatItem<'_>] = format_description!("[year]-[month]-[day]");
 const TIME: &[FormatItem<'_>] = format_description!("[hour]:[minute]");
 
 /// Which lines are asked for.
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 pub(crate) struct Asked {
     /// Words that they have.
     #[serde(default)]
@@ -85,7 +85,7 @@ impl Story {
             let message = format!("Search for at most {WORDS_CHARS_MAX} characters.");
             return Err(Error::invalid("/q", "invalid_value", message));
         }
-        // One line more tells whether a session begins with the first one.
+        // One line more tells whether there are older ones, and whether a session begins with the first.
         let which = match words {
             "" => Which::StoryBefore(before, LINES_SHOWN + 1),
             words => Which::StoryWith(words, before, LINES_SHOWN + 1),
@@ -105,7 +105,7 @@ impl Story {
             query.append_pair("before", &before.to_string()).finish()
         };
         Ok(Self {
-            lines: lines(&messages, former.as_ref().filter(|_| words.is_empty()))?,
+            lines: lines(&messages, former.as_ref(), words.is_empty())?,
             older: older.map(query),
             is_past: before.is_some(),
             q: words.to_owned(),
@@ -114,8 +114,9 @@ impl Story {
     }
 }
 
-/// The lines of a page. `former` is the line before them; without it nobody knows whether a session begins with the first one.
-fn lines(messages: &[VisibleMessage], former: Option<&VisibleMessage>) -> Result<Vec<Line>> {
+/// The lines of a page. `former` is the line before them; without it nobody knows whether a session begins with the first one. Of lines that
+/// were searched for, nobody knows what was said between them (`is_gapless`).
+fn lines(messages: &[VisibleMessage], former: Option<&VisibleMessage>, is_gapless: bool) -> Result<Vec<Line>> {
     let mut calendar = Calendar::default();
     if let Some(former) = former {
         calendar.turn(former.created_at);
@@ -127,7 +128,7 @@ fn lines(messages: &[VisibleMessage], former: Option<&VisibleMessage>) -> Result
         let day = message.created_at.date();
         Ok(Line {
             day: (last.replace(day) != Some(day)).then(|| shown(day)),
-            begins: session.is_some_and(|session| session > 1),
+            begins: is_gapless && session.is_some_and(|session| session > 1),
             time: format(message.created_at, TIME),
             at: format(message.created_at, format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z")),
             html: MessageView { message, foot: foot(), is_changed: false }.render().map_err(Error::internal)?,
@@ -314,7 +315,41 @@ fn markdown(out: &mut String, message: &VisibleMessage) {
 mod tests {
     use time::macros::datetime;
 
-    use super::{Calendar, Turned};
+    use super::{Calendar, Turned, VisibleMessage, lines};
+
+    #[test]
+    fn a_session_begins_where_no_line_is_missing() {
+        let said = |created_at| VisibleMessage {
+            id: uuid::Uuid::nil(),
+            speaker: String::new(),
+            content: "Hm.".to_owned(),
+            flavor: String::new(),
+            author: "gm".to_owned(),
+            is_of_the_game: false,
+            is_whisper: false,
+            heard_by: Vec::new(),
+            is_blind: false,
+            created_at,
+            turn_id: None,
+            first_attempt: None,
+            talk: None,
+            rolls: Vec::new(),
+            asks: None,
+            answers: None,
+        };
+        let [early, late] = [datetime!(2026-11-28 18:00 UTC), datetime!(2026-11-28 23:00 UTC)].map(said);
+        let begins = |messages: &[VisibleMessage], former, is_gapless| {
+            lines(messages, former, is_gapless).unwrap().iter().map(|line| line.begins).collect::<Vec<_>>()
+        };
+        let both = [early.clone(), late.clone()];
+        assert_eq!(begins(&both, None, true), [false, true]);
+        assert_eq!(begins(&[late], Some(&early), true), [true]);
+        assert_eq!(
+            begins(&both, None, false),
+            [false, false],
+            "what was said between two lines that have the words is unknown"
+        );
+    }
 
     #[test]
     fn a_session_begins_after_four_hours_and_a_day_at_midnight() {

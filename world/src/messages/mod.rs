@@ -9,6 +9,7 @@ pub mod http;
 pub mod prompt_text;
 pub mod question;
 pub mod service;
+pub mod visible;
 
 use crate::playing;
 use edge::auth::player;

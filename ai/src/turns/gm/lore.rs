@@ -23,7 +23,7 @@ use base::{error::Result, threads};
 use db::tenancy::TenantTx;
 use world::{
     campaigns::prompt_section::Section,
-    messages::service::{Which, visible_messages},
+    messages::visible::{Which, visible_messages},
     playing::Playing,
     sessions::facts::{Facts, Whereabouts},
 };

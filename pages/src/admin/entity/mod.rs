@@ -26,7 +26,7 @@ use edge::{
 use entity::{kind::EntityKind, shapes::ToolRef};
 use world::{
     around::{self, Known, SHOWN_MAX},
-    messages::service::VisibleMessage,
+    messages::visible::VisibleMessage,
     overview::Resident,
 };
 

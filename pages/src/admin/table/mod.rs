@@ -45,7 +45,7 @@ use db::tenancy::TenantTx;
 use edge::caller::Caller;
 use world::{
     journal,
-    messages::service::{VisibleMessage, Which, visible_messages},
+    messages::visible::{VisibleMessage, Which, visible_messages},
     paused,
     seat::{self, PlaceSeen, Present},
     table,

@@ -1,0 +1,357 @@
+//! The messages that a reader may see, as pages show them to people and as a game master's AI reads the table. The lines of the story so
+//! far are among them.
+
+use entity::{CampaignId, MessageId, session::Role, shapes::Speaker};
+use serde_json::Value;
+use sqlx::{postgres::PgRow, types::Json};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::{
+    asked::{Asked, answered_by},
+    service::{EMOTE, OOC, RollFacts, rolls},
+};
+use crate::playing::Reader;
+use base::{
+    error::Result,
+    stored::{self, Columns},
+    variants::pattern,
+};
+use db::tenancy::TenantTx;
+use edge::{caller::Caller, http::budget};
+
+/// How far back [`Which::OfActor`] looks: a campaign may have millions of messages, and no index has those of an NPC in order.
+const LOOKED_AT_MAX: i64 = 5_000;
+
+/// Which messages to read.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// This many of the newest.
+    Newest(i64),
+    /// Those of these messages that may be seen.
+    These(&'a [Uuid]),
+    /// This many of the newest that an NPC, an owner or a character took part in, of the campaign's newest [`LOOKED_AT_MAX`].
+    OfActor(Uuid, i64),
+    /// This many of the newest lines of the story, before a message if one is given, of [`STORY_LOOKED_AT_MAX`] messages. What a player asked of
+    /// the game in vain is no line.
+    StoryBefore(Option<MessageId>, i64),
+    /// The same, of the lines that have these words, or whose speaker has.
+    StoryWith(&'a str, Option<MessageId>, i64),
+    /// This many of the oldest lines of the story, after a message if one is given.
+    StoryAfter(Option<MessageId>, i64),
+}
+
+/// How many messages are looked at for lines of the story: few of a million may be for their reader, or have the words.
+pub const STORY_LOOKED_AT_MAX: i64 = 20_000;
+
+/// SQL for whether a message `m` is a line of the story. A planner's turn has the id of what the player asked.
+const IS_LINE: &str = "NOT (m.turn_id = m.id AND EXISTS (SELECT FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id \
+    AND t.kind = 'planner' AND coalesce(t.record #>> '{view,planned,outcome}', '') <> 'executed'))";
+
+/// A choice of messages as SQL. `condition` names the parameters that it needs. The parameters from `$4` on are the ids, the number, a message or an actor, and a search pattern.
+#[derive(Clone)]
+struct Chosen<'a> {
+    ids: Option<&'a [Uuid]>,
+    count: i64,
+    mark: Option<Uuid>,
+    pattern: Option<String>,
+    condition: String,
+    /// Whether they are counted from the oldest.
+    from_oldest: bool,
+}
+
+impl<'a> Which<'a> {
+    fn chosen(self) -> Chosen<'a> {
+        let all = Chosen {
+            ids: None,
+            count: i64::MAX,
+            mark: None,
+            pattern: None,
+            condition: String::new(),
+            from_oldest: false,
+        };
+        let story = |mark: Option<MessageId>, count, condition| Chosen {
+            count,
+            mark: mark.map(|mark| mark.0),
+            condition,
+            ..all.clone()
+        };
+        // The plan of a statement without the parameter is another one, so the parameter is only there if there is a mark.
+        let before = |mark: Option<MessageId>| if mark.is_some() { "AND m.id < $6" } else { "" };
+        match self {
+            Self::Newest(count) => Chosen { count, ..all },
+            Self::These(ids) => Chosen { ids: Some(ids), ..all },
+            Self::OfActor(actor, count) => {
+                let condition = format!(
+                    "AND m.id IN (SELECT id FROM (SELECT id, entity_id, player_id FROM message WHERE tenant_id = $1 AND campaign_id = $2 \
+                       ORDER BY id DESC LIMIT {LOOKED_AT_MAX}) AS l WHERE l.entity_id = $6 OR l.player_id = $6)"
+                );
+                Chosen { count, mark: Some(actor), condition, ..all }
+            }
+            Self::StoryBefore(mark, count) => {
+                let before = before(mark);
+                let condition = format!(
+                    "AND {IS_LINE} {before} AND m.id >= coalesce((SELECT m.id FROM message m WHERE m.tenant_id = $1 AND m.campaign_id = $2 \
+                       {before} ORDER BY m.id DESC OFFSET {} LIMIT 1), '00000000-0000-0000-0000-000000000000')",
+                    STORY_LOOKED_AT_MAX - 1
+                );
+                story(mark, count, condition)
+            }
+            Self::StoryWith(words, mark, count) => {
+                let condition = format!(
+                    "AND {IS_LINE} AND m.id = ANY (ARRAY (SELECT l.id FROM (SELECT m.id, m.content, m.speaker FROM message m \
+                       WHERE m.tenant_id = $1 AND m.campaign_id = $2 {} ORDER BY m.id DESC LIMIT {STORY_LOOKED_AT_MAX}) AS l \
+                       WHERE l.content ~ $7 OR coalesce(l.speaker ->> 'alias', l.speaker ->> 'name') ~ $7))",
+                    // Here it is there in any case, because another one follows it.
+                    if mark.is_some() { before(mark) } else { "AND $6::uuid IS NULL" }
+                );
+                Chosen { pattern: Some(pattern(words)), ..story(mark, count, condition) }
+            }
+            Self::StoryAfter(mark, count) => {
+                let after = if mark.is_some() { "AND m.id > $6" } else { "" };
+                Chosen { from_oldest: true, ..story(mark, count, format!("AND {IS_LINE} {after}")) }
+            }
+        }
+    }
+}
+
+/// The last message that is looked at for lines of the story before `mark`, if there are more messages.
+///
+/// # Errors
+/// Those of the database.
+pub async fn looked_to(tx: &TenantTx, campaign: CampaignId, mark: Option<MessageId>) -> Result<Option<MessageId>> {
+    let before = if mark.is_some() { "AND id < $4" } else { "AND $4::uuid IS NULL" };
+    let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
+        "SELECT id FROM message WHERE tenant_id = $1 AND campaign_id = $2 {before} ORDER BY id DESC OFFSET $3 LIMIT 2"
+    )))
+    .bind(tx.tenant())
+    .bind(campaign.0)
+    .bind(STORY_LOOKED_AT_MAX - 1)
+    .bind(mark.map(|mark| mark.0))
+    .fetch_all(&mut *tx.connection().await)
+    .await?;
+    match rows.as_slice() {
+        [last, _] => last.read_all().map(|(id,)| Some(MessageId(id))),
+        _ => Ok(None),
+    }
+}
+
+/// A message as it is shown to people.
+#[derive(Clone, Debug)]
+pub struct VisibleMessage {
+    pub id: Uuid,
+    pub speaker: String,
+    pub content: String,
+    /// [`OOC`], [`EMOTE`], or what else its writer says about it.
+    pub flavor: String,
+    /// `player`, `ai`, `gm` or `system`.
+    pub author: String,
+    /// Whether it is told by the game, such as what the rules made of something: nobody says it.
+    pub is_of_the_game: bool,
+    pub is_whisper: bool,
+    /// The names of those for whom a whisper is.
+    pub heard_by: Vec<String>,
+    /// Whether it is a roll that only game masters see.
+    pub is_blind: bool,
+    pub created_at: OffsetDateTime,
+    pub turn_id: Option<Uuid>,
+    /// The first attempt at what its turn answers; the turn itself if it is the only one.
+    pub first_attempt: Option<Uuid>,
+    /// The NPC or owner and the character whose conversation it is part of.
+    pub talk: Option<(Uuid, Uuid)>,
+    pub rolls: Vec<VisibleRoll>,
+    /// The roll that it asks players for.
+    pub asks: Option<Asked>,
+    /// The message that asked for this roll.
+    pub answers: Option<MessageId>,
+}
+
+impl VisibleMessage {
+    /// Whether it is said out of character.
+    #[must_use]
+    pub fn is_ooc(&self) -> bool {
+        self.flavor == OOC && self.rolls.is_empty() && !self.is_of_the_game
+    }
+
+    /// Whether it is a deed that is told without the name of who does it.
+    #[must_use]
+    pub fn is_emote(&self) -> bool {
+        self.flavor == EMOTE && self.rolls.is_empty() && !self.is_of_the_game
+    }
+
+    /// The speaker's name, or a default if the frontend gave none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match (self.speaker.as_str(), self.author.as_str()) {
+            ("", "player") => "A player",
+            ("", "system") => "The table",
+            ("", _) => "Game Master",
+            (name, _) => name,
+        }
+    }
+}
+
+/// A roll as it is shown to people.
+#[derive(Clone, Debug)]
+pub struct VisibleRoll {
+    pub formula: String,
+    pub flavor: String,
+    pub total: String,
+    /// What came of it, if a difficulty was told.
+    pub outcome: Option<String>,
+    /// The value of each die, and whether it counts.
+    pub dice: Vec<(String, bool)>,
+}
+
+impl VisibleRoll {
+    fn of(facts: RollFacts) -> Self {
+        let die = |die: &Value| {
+            let value = die.get("value").unwrap_or(die);
+            (value.to_string(), die.get("kept").is_none_or(|kept| kept == &Value::Bool(true)))
+        };
+        let dice = facts.dice.as_array().map(|dice| dice.iter().map(die).collect()).unwrap_or_default();
+        Self {
+            formula: facts.formula,
+            flavor: facts.flavor,
+            total: facts.total.to_string(),
+            outcome: facts.outcome,
+            dice,
+        }
+    }
+}
+
+/// For whom [`visible_messages`] reads for a caller: anybody may see what the caller's player may, and game masters everything.
+#[must_use]
+pub fn reader_of(caller: &Caller) -> Option<Reader> {
+    (!caller.sees_secrets()).then_some(Reader { role: Role::Player, player: caller.player })
+}
+
+/// SQL for the names of those for whom a whisper `m` is.
+const HEARD_BY: &str = "CASE WHEN m.whisper_to = '[]' THEN '{}'::text[] ELSE ARRAY (SELECT coalesce(c.name, 'the game master') \
+    FROM jsonb_array_elements_text(m.whisper_to) WITH ORDINALITY AS w (id, n) LEFT JOIN character c ON c.tenant_id = m.tenant_id \
+      AND c.id = CASE WHEN w.id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN w.id::uuid END \
+    WHERE c.id IS NOT NULL OR w.id = 'gm' ORDER BY w.n) END";
+
+/// The messages that a reader may see, oldest first, without those that were only for a model. Without a `reader`, those that anybody may
+/// see, as game masters read them. Takes one statement, or none if there are no ids.
+///
+/// # Errors
+/// Those of the database.
+pub async fn visible_messages(
+    tx: &TenantTx,
+    campaign: Uuid,
+    reader: Option<Reader>,
+    which: Which<'_>,
+) -> Result<Vec<VisibleMessage>> {
+    found(tx, CampaignId(campaign), reader, which).await.map(|found| found.messages)
+}
+
+/// Messages, oldest first.
+#[derive(Default)]
+pub struct Found {
+    pub messages: Vec<VisibleMessage>,
+    /// Whether there were too many bytes, or one that cannot be read, so that these are fewer than were asked for.
+    pub is_cut: bool,
+}
+
+/// The same as [`visible_messages`], and whether some were left out.
+///
+/// # Errors
+/// Those of the database.
+pub async fn found(tx: &TenantTx, campaign: CampaignId, reader: Option<Reader>, which: Which<'_>) -> Result<Found> {
+    if let Which::These([]) = which {
+        return Ok(Found::default());
+    }
+    let Chosen { ids, count, mark, pattern, condition, from_oldest } = which.chosen();
+    let order = if from_oldest { "ASC" } else { "DESC" };
+    let sees = match reader {
+        Some(reader) => reader.sees(|name| format!("m.{name}"), "$3"),
+        None => "$3::uuid IS NULL".to_owned(),
+    };
+    let sql = format!(
+        "SELECT id, speaker, content, flavor, roll, author, turn_id, \
+             (SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt, \
+             CASE WHEN turn_id IS NOT NULL THEN entity_id END AS entity, player_id, whisper_to <> '[]' AS is_whisper, \
+             author = 'system' OR type = 'system' OR type = 'roll' AND turn_id IS NOT NULL AS is_of_the_game, {HEARD_BY} AS heard_by, blind, created_at \
+           FROM message m \
+         WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
+           AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {condition} ORDER BY m.id {order} LIMIT $5"
+    );
+    let mut query = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
+        .bind(tx.tenant())
+        .bind(campaign.0)
+        .bind(reader.and_then(|reader| reader.player))
+        .bind(ids)
+        .bind(count);
+    if condition.contains("$6") {
+        query = query.bind(mark);
+    }
+    if let Some(pattern) = pattern {
+        query = query.bind(pattern);
+    }
+    let rows = query.fetch_all(&mut *tx.connection().await).await?;
+    let mut messages = stored::each(&rows, seen);
+    if !from_oldest {
+        messages.reverse();
+    }
+    Ok(Found { is_cut: budget::is_cut(&rows) || messages.len() < rows.len(), messages })
+}
+
+/// The columns of [`visible_messages`], in its order.
+type SeenRow = (
+    Uuid,
+    Json<Speaker>,
+    String,
+    Option<String>,
+    Option<Value>,
+    String,
+    Option<Uuid>,
+    Option<Uuid>,
+    Option<Uuid>,
+    Option<Uuid>,
+    bool,
+    bool,
+    Vec<String>,
+    bool,
+    OffsetDateTime,
+);
+
+fn seen(row: &PgRow) -> Result<VisibleMessage> {
+    let (
+        id,
+        speaker,
+        content,
+        flavor,
+        roll,
+        author,
+        turn_id,
+        first_attempt,
+        entity,
+        player,
+        is_whisper,
+        is_of_the_game,
+        heard_by,
+        is_blind,
+        created_at,
+    ) = row.read_all::<SeenRow>()?;
+    let Json(Speaker { name, alias }) = speaker;
+    let facts = roll.as_ref().map(|roll: &Value| rolls(roll, flavor.as_deref())).unwrap_or_default();
+    Ok(VisibleMessage {
+        id,
+        speaker: alias.unwrap_or(name),
+        content,
+        flavor: flavor.unwrap_or_default(),
+        author,
+        is_of_the_game,
+        is_whisper,
+        heard_by,
+        is_blind,
+        created_at,
+        turn_id,
+        first_attempt,
+        talk: Option::zip(entity, player),
+        rolls: facts.into_iter().map(VisibleRoll::of).collect(),
+        asks: roll.as_ref().and_then(Asked::of_roll),
+        answers: roll.as_ref().and_then(answered_by),
+    })
+}
