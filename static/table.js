@@ -190,6 +190,9 @@ if (log) {
       words.value = "";
       draft.set("");
       words.focus();
+      // Whoever speaks has looked around, and is here again.
+      document.getElementById("location")?.removeAttribute("open");
+      document.getElementById("missed")?.remove();
       // What an NPC remembers is chosen for each sentence.
       if (lists.has("remember")) choose("remember", "");
       for (const aside of document.querySelectorAll(".aside[data-old]")) aside.remove();
@@ -241,16 +244,18 @@ if (log) {
   }
 
   // A click on somebody who is here selects the recipient or the speaker, or begins a whisper. Without a script the links do the same.
-  document.querySelector(".table aside").addEventListener("click", (event) => {
-    const { to, as, whisper } = event.target.closest("a")?.dataset ?? {};
-    if (!(to ?? as ?? whisper) || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  document.querySelector(".table").addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-to], a[data-as], a[data-whisper]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const { to, as, whisper, text: offered } = link.dataset;
     event.preventDefault();
     document.getElementById("view-talk").checked = true;
-    // The text in the field stays, without the beginning of a whisper to somebody else.
-    const text = words.value.replace(/^\/w(hisper)?\s+("[^"]*"|\S+)\s*/i, "");
-    if (to) choose("to", to);
+    // The text in the field stays, without the beginning of a whisper to somebody else, and if it was not offered.
+    const isOffered = [...document.querySelectorAll("a[data-text]")].some((other) => other.dataset.text === words.value);
+    const text = isOffered ? "" : words.value.replace(/^\/w(hisper)?\s+("[^"]*"|\S+)\s*/i, "");
+    if (to !== undefined) choose("to", to);
     if (as) choose("as", as);
-    words.value = whisper ? `/w ${whisper} ${text}` : text;
+    words.value = whisper ? `/w ${whisper} ${text}` : text || (offered ?? "");
     words.focus();
     words.setSelectionRange(words.value.length, words.value.length);
   });

@@ -1,5 +1,5 @@
-//! The table in a browser: by plain HTTP (`commands`, `door`, `forms`, `links`), and in a real Chromium (`talk`, `live`, `looks`); `again` and `fight` do
-//! both.
+//! The table in a browser: by plain HTTP (`commands`, `door`, `forms`, `links`), and in a real Chromium (`talk`, `live`, `looks`); `again`, `fight`,
+//! `location` and `story` do both.
 
 mod again;
 mod commands;
@@ -8,6 +8,7 @@ mod fight;
 mod forms;
 mod links;
 mod live;
+mod location;
 mod looks;
 mod story;
 mod talk;

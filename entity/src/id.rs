@@ -2,6 +2,7 @@
 
 use sea_orm::{DbErr, DeriveValueType, TryFromU64};
 use serde::{Deserialize, Serialize};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 macro_rules! id_types {
@@ -16,6 +17,13 @@ macro_rules! id_types {
             #[must_use]
             pub fn generate() -> Self {
                 Self(Uuid::now_v7())
+            }
+
+            /// The least id that is made at a time, to the millisecond. Ids that are made later sort after it.
+            #[must_use]
+            pub fn first_at(time: OffsetDateTime) -> Self {
+                let milliseconds = u64::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
+                Self(uuid::Builder::from_unix_timestamp_millis(milliseconds, &[0; 10]).into_uuid())
             }
         }
 

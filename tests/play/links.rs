@@ -2,10 +2,12 @@
 
 use base::{clock, secrets::Secrets};
 use edge::caller::{Scope, jwt::Claims};
+use entity::MessageId;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
-use time::{Duration, format_description::well_known::Rfc3339};
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
+use uuid::Uuid;
 
 use super::{ALICE, Guest, MALLORY, says, token};
 use crate::support::{Answer, Client, Server, browser::Browser, until};
@@ -354,4 +356,57 @@ async fn what_was_typed_is_there_again() {
         browser.js("return Object.keys(localStorage).filter((key) => key.startsWith('unsent'))").await,
         json!([])
     );
+}
+
+/// Whoever comes back after half an hour reads what was said meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_comes_back_reads_what_was_missed() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    let link = make(&tenant, json!({ "player_id": ALICE })).await.expect(201);
+    let guest = Guest::seated(&server, secret_of(&link.body)).await;
+    let mut db = server.owner().await;
+    // Said before the pause: the ids of messages have their time.
+    let early = says(&world, json!({ "content": "Before." })).await;
+    let three_hours_ago = MessageId::first_at(clock::later(clock::now(), Duration::hours(-3)));
+    sqlx::query("UPDATE message SET id = $1, created_at = now() - interval '3 hours' WHERE id = $2")
+        .bind(three_hours_ago.0)
+        .bind(Uuid::try_parse(&early).unwrap())
+        .execute(&mut db)
+        .await
+        .unwrap();
+    for n in 0..3 {
+        says(&world, json!({ "content": format!("Meanwhile {n}.") })).await;
+    }
+    says(&world, json!({ "content": "For Mallory.", "whisper_to": [MALLORY] })).await;
+    let was_away = async |minutes: i32| {
+        let sql = "UPDATE player_link SET last_used_at = now() - make_interval(mins => $1), away_since = NULL, back_at = NULL";
+        sqlx::query(sql).bind(minutes).execute(&mut server.owner().await).await.unwrap();
+        let is_back = async || {
+            guest.page().await;
+            let used = listed(&tenant).await[0]["last_used_at"].as_str().unwrap().to_owned();
+            let used = OffsetDateTime::parse(&used, &Rfc3339).unwrap();
+            used > clock::later(clock::now(), Duration::minutes(-1))
+        };
+        until("the link to be in use", is_back).await;
+        guest.page().await
+    };
+    let marked = "<p class=\"session\">Since you were here</p>";
+    let page = was_away(20).await;
+    assert!(!page.contains("since you were here") && !page.contains(marked), "a short pause: {page}");
+    let page = was_away(120).await;
+    assert!(page.contains(">3 lines</a> since you were here"), "{page}");
+    let (before, meanwhile) = page.split_once(marked).expect("where they begin");
+    assert!(before.contains("Before.") && !before.contains("Meanwhile 0."), "{page}");
+    assert!(meanwhile.contains("Meanwhile 0."), "{page}");
+    let (_, path) = page.split_once("<p id=\"missed\"").unwrap().1.split_once("href=\"").unwrap();
+    let story = guest.get(path.split_once('"').unwrap().0).await.expect(200).text;
+    assert!(story.contains("Meanwhile 0.") && story.contains("Meanwhile 2.") && !story.contains("Before."), "{story}");
+    assert_eq!(story.matches("class=\"line\"").count(), 3);
+    assert!(guest.page().await.contains("since you were here"), "also when the page is loaded again");
+    // Whoever has been back for half an hour has read it.
+    sqlx::query("UPDATE player_link SET back_at = now() - interval '31 minutes'").execute(&mut db).await.unwrap();
+    let page = guest.page().await;
+    assert!(!page.contains("since you were here") && !page.contains(marked), "{page}");
 }

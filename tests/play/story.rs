@@ -147,6 +147,18 @@ async fn the_story_is_paged_and_searched() {
         assert_eq!(count(&page), found, "{query}");
     }
     alice.get(&format!("{STORY}?q={}", "x".repeat(201))).await.expect(422);
+    // And forward, from the first line.
+    let (mut path, mut first) = (format!("{STORY}?after=00000000-0000-0000-0000-000000000000"), 0);
+    for (lines, is_last) in [(100, false), (100, false), (30, true)] {
+        let page = alice.get(&path).await.expect(200).text;
+        assert_eq!((count(&page), page.contains("rel=\"next\"")), (lines, !is_last), "{path}");
+        assert!(page.contains(&format!("Line {first:03}.")) && page.contains("rel=\"prev\""), "{path}");
+        first += lines;
+        assert!(page.contains(&format!("Line {:03}.", first - 1)) && !page.contains(&format!("Line {first:03}.")));
+        if let Some((after, _)) = page.split_once("\" rel=\"next\"") {
+            path = after.rsplit('"').next().unwrap().to_owned();
+        }
+    }
     let file = alice.get(&format!("{STORY}.md")).await.expect(200).text;
     let at = |n: usize| file.find(&format!("Line {n:03}.")).unwrap();
     assert!((1..230).all(|n| at(n - 1) < at(n)), "all lines, in order");

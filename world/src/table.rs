@@ -1,5 +1,5 @@
-//! What a player sees at the table: their character, the open fights, whom they can speak and whisper to, and what
-//! changed.
+//! What a player sees at the table: their character, where it is, the open fights, whom they can speak and whisper to, and
+//! what changed.
 
 use entity::{CampaignId, MessageId, character};
 use sea_orm::{EntityTrait, QueryFilter, sea_query::ExprTrait};
@@ -16,11 +16,16 @@ use base::{
     stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
-use edge::{caller::Caller, http::resource::col};
+use edge::{
+    caller::Caller,
+    http::resource::{col, scope_key},
+};
 
 const FIGHTS_MAX: i64 = 3;
 const PEOPLE_MAX: i64 = 200;
 const CHARACTERS_MAX: i64 = 500;
+/// The most characters of a text about a location.
+const ABOUT_CHARS_MAX: i32 = 4_000;
 /// The most changes that are read at once.
 const CHANGES_MAX: i64 = 500;
 /// The most of them that are of messages, so that their texts are less than a page of bytes.
@@ -53,30 +58,39 @@ pub struct Person {
     pub greets: bool,
     /// Whether its AI is paused.
     pub is_paused: bool,
+    /// Whether it is where the player's character is.
+    pub is_here: bool,
 }
 
 impl Person {
-    fn of(row: &PgRow) -> Result<Self> {
-        let (id, slug, name, greets, is_paused) = row.read_all()?;
-        Ok(Self { id, slug, name, greets, is_paused })
+    /// `here` is the location of the player's character.
+    fn of(row: &PgRow, here: Option<&str>) -> Result<Self> {
+        let (id, slug, name, greets, is_paused, location): (_, _, _, _, _, Option<String>) = row.read_all()?;
+        let is_here = here.zip(location).is_some_and(|(here, location)| npcs::place::is_same(here, &location));
+        Ok(Self { id, slug, name, greets, is_paused, is_here })
     }
 }
 
-/// Whom a player can speak to.
+/// Where a player's character is, and whom the player can speak to.
 pub struct Company {
+    /// The character's location, as it is written there.
+    pub location: Option<String>,
+    /// Those at the location come first.
     pub npcs: Vec<Person>,
+    /// The character's name.
+    pub who: String,
     /// Whether the character is in a fight.
     pub fights: bool,
 }
 
-/// The NPCs at the character's location and NPCs without a location. If the character has no location, all NPCs. At
-/// most three statements.
+/// The NPCs at the character's location, and those without a location, which are nowhere but can be written to. If the character has no
+/// location, all NPCs. At most three statements.
 ///
 /// # Errors
 /// `not_found` if the character is gone.
 pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Company> {
     let sql = format!(
-        "SELECT location, {FIGHT_OF_CHARACTER} IS NOT NULL AS fights FROM character WHERE tenant_id = $1 AND id = $2"
+        "SELECT name, location, {FIGHT_OF_CHARACTER} IS NOT NULL AS fights FROM character WHERE tenant_id = $1 AND id = $2"
     );
     let row = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())
@@ -84,14 +98,16 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
         .fetch_optional(&mut *tx.connection().await)
         .await?
         .ok_or_else(|| Error::not_found("character"))?;
-    let places = match row.read::<Option<&str>>("location")? {
-        Some(place) => Some(npcs::place::spellings(tx, campaign, place).await?),
+    let (who, location, fights): (_, Option<String>, _) = row.read_all()?;
+    let location = location.filter(|location| !location.trim().is_empty());
+    let spellings = match &location {
+        Some(location) => Some(npcs::place::spellings(tx, campaign, location).await?),
         None => None,
     };
     let rows = sqlx::query(
         "SELECT id, slug, name, greetings <> '[]' AND NOT EXISTS (SELECT FROM message m WHERE m.tenant_id = $1 AND m.entity_id = npc.id \
              AND m.player_id = $5 AND m.turn_id IS NOT NULL) AS greets, \
-             p.all_of_them OR npc.id = ANY (p.entities) AS is_paused \
+             p.all_of_them OR npc.id = ANY (p.entities) AS is_paused, location \
            FROM (SELECT all_ai_paused(c.settings) AS all_of_them, ai_paused_alone($1, c.id, c.settings) AS entities \
                  FROM campaign c WHERE c.tenant_id = $1 AND c.id = $2) p, npc WHERE npc.tenant_id = $1 AND npc.campaign_id = $2 \
            AND ($3::text[] IS NULL OR location = ANY ($3) OR location IS NULL) \
@@ -99,28 +115,48 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
     )
     .bind(tx.tenant())
     .bind(campaign)
-    .bind(places)
+    .bind(spellings)
     .bind(PEOPLE_MAX)
     .bind(player)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(Company { npcs: stored::each(&rows, Person::of), fights: row.read("fights")? })
+    let npcs = stored::each(&rows, |row| Person::of(row, location.as_deref()));
+    Ok(Company { npcs, location, who, fights })
 }
 
-/// The first 500 characters of a campaign, by name. One statement.
+/// The text of the lore about a location that has the highest priority, of what everybody may know. At most the first
+/// [`ABOUT_CHARS_MAX`] characters. One statement.
 ///
 /// # Errors
 /// Database errors.
-pub async fn characters(tx: &TenantTx, campaign: CampaignId) -> Result<Vec<Person>> {
+pub async fn about(tx: &TenantTx, campaign: CampaignId, location: &str) -> Result<Option<String>> {
+    let found = sqlx::query_scalar(
+        "SELECT left(content, $4) FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND scope = 'zone' AND associated_key = $3 \
+           AND enabled AND NOT secret ORDER BY priority DESC, id LIMIT 1",
+    )
+    .bind(tx.tenant())
+    .bind(campaign.0)
+    .bind(scope_key(location))
+    .bind(ABOUT_CHARS_MAX)
+    .fetch_optional(&mut *tx.connection().await)
+    .await?;
+    Ok(found)
+}
+
+/// The first 500 characters of a campaign, by name. `here` is the location of the player's character. One statement.
+///
+/// # Errors
+/// Database errors.
+pub async fn characters(tx: &TenantTx, campaign: CampaignId, here: Option<&str>) -> Result<Vec<Person>> {
     let rows = sqlx::query(
-        "SELECT id, slug, name, false AS greets, false AS is_paused FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name COLLATE natural_order, id LIMIT $3",
+        "SELECT id, slug, name, false AS greets, false AS is_paused, location FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name COLLATE natural_order, id LIMIT $3",
     )
     .bind(tx.tenant())
     .bind(campaign.0)
     .bind(CHARACTERS_MAX)
     .fetch_all(&mut *tx.connection().await)
     .await?;
-    Ok(stored::each(&rows, Person::of))
+    Ok(stored::each(&rows, |row| Person::of(row, here)))
 }
 
 /// A row of the campaign that changed.

@@ -16,6 +16,9 @@ CREATE TABLE player_link (
     expires_at timestamptz,
     revoked_at timestamptz,
     last_used_at timestamptz,
+    -- The last pause in its use of more than half an hour: when the link was last used before it, and first used after it.
+    away_since timestamptz,
+    back_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, id),
     CONSTRAINT player_link_campaign_id_fkey FOREIGN KEY (tenant_id, campaign_id) REFERENCES campaign (tenant_id, id) ON DELETE CASCADE,
@@ -60,13 +63,15 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_te
 $$;
 
 -- Whether the character that a token plays exists, the token's visit to the table has not been ended, and the link by which the visit began
--- still works. Stores once a minute that the link was used.
+-- still works. Stores once a minute that the link was used, and the pause that this may end.
 CREATE FUNCTION token_stands(its_tenant uuid, who text, player uuid, visit uuid, link uuid) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     settings text := set_config('app.tenant_id', its_tenant::text, true) || set_config('app.who', who, true);
 BEGIN
     IF link IS NOT NULL THEN
-        UPDATE player_link l SET last_used_at = now()
+        UPDATE player_link l SET last_used_at = now(),
+            away_since = CASE WHEN l.last_used_at < now() - interval '30 minutes' THEN l.last_used_at ELSE l.away_since END,
+            back_at = CASE WHEN l.last_used_at < now() - interval '30 minutes' THEN now() ELSE l.back_at END
         WHERE l.tenant_id = its_tenant AND l.id = (
             SELECT m.id FROM player_link m WHERE m.tenant_id = its_tenant AND m.id = link
               AND (m.last_used_at IS NULL OR m.last_used_at < now() - interval '1 minute') FOR NO KEY UPDATE SKIP LOCKED);

@@ -26,7 +26,7 @@ render_blocks!(StoryPage: as_main);
 /// Shows it.
 pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let query = at.request.query_string();
-    let asked = Asked { q: given(query, "q"), before: given(query, "before") };
+    let asked = Asked { q: given(query, "q"), before: given(query, "before"), after: given(query, "after") };
     let tx = at.read().await?;
     let story = Story::read(&tx, at.campaign.id, reader_of(&at.caller), at.url("story"), asked).await?;
     let story = story.render().map_err(Error::internal)?;

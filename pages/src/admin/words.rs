@@ -18,24 +18,6 @@ pub fn role(role: Role) -> &'static str {
     }
 }
 
-/// A location as people read it: a slug as words with capital first letters, anything else as it is written.
-#[must_use]
-pub fn location(name: &str) -> String {
-    let is_slug = name.contains('_') || !name.contains(char::is_uppercase);
-    if !is_slug {
-        return name.to_owned();
-    }
-    let words = name.split(['_', '-', ' ']).filter(|word| !word.is_empty());
-    words.map(capital).collect::<Vec<_>>().join(" ")
-}
-
-/// A text with a capital first letter.
-#[must_use]
-pub fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
-}
-
 /// A JSON value for people to read: a list as words with commas, booleans as yes and no, null as nothing.
 #[must_use]
 pub fn display_text(value: &Value) -> String {

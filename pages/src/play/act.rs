@@ -23,8 +23,9 @@ use uuid::Uuid;
 
 use super::{
     answer::{Filled, alert, empty_or_redirect, filled, is_htmx, page_or_alert, rendered, told_alone},
+    location::GAME,
     roll,
-    table::Seat,
+    seat::Seat,
     visit::{Seating, Visitor, seated_at},
 };
 use crate::table::{
@@ -49,8 +50,6 @@ use world::{
 };
 
 const SAID_CHARS_MAX: usize = 4000;
-/// The recipient that stands for the game, when a player says what the character does. No slug looks like this.
-const GAME: &str = "*";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -134,7 +133,7 @@ async fn commanded(
         Command::Whisper(rest) => {
             let seat = Seat::take(app, visitor, link).await?;
             let name = seat.character().await?.name;
-            let mut others = table::characters(&seat.tx, CampaignId(seat.campaign)).await?;
+            let mut others = table::characters(&seat.tx, CampaignId(seat.campaign), None).await?;
             others.retain(|person| person.id != seat.player);
             let npcs = table::company(&seat.tx, seat.campaign, seat.player).await?.npcs;
             let around = whisper::Around { others: &others, npcs: &npcs, has_master: true };

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{
     answer::{Filled, empty_or_redirect, filled, is_htmx, rendered},
-    table::Seat,
+    seat::Seat,
     visit::{Seating, Visitor, seated_at},
 };
 use crate::table::again::follow;

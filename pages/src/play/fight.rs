@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::{
     answer::{Filled, filled, is_htmx, see, told_alone},
-    table::Seat,
+    seat::Seat,
     visit::{Seating, Visitor, seated_at},
 };
 use crate::fight::{request, why_nothing};

@@ -7,7 +7,9 @@ use uuid::Uuid;
 
 use super::{
     answer::{alert, page_or_alert},
-    table::{Seat, around, sheet_and_vitals},
+    around::around,
+    seat::Seat,
+    table::sheet_and_vitals,
     visit::{Seating, Visitor},
 };
 use crate::table::{
@@ -22,7 +24,7 @@ use edge::http::sse;
 use entity::MessageId;
 use world::{messages::visible::Which, table::Changes};
 
-/// Follows the table: `message`, `sheet`, `vitals`, `fights`, `paused`, `people`, `here`, and `over` when the visit has ended.
+/// Follows the table: `message`, `sheet`, `vitals`, `fights`, `paused`, `people`, `here`, `location`, and `over` when the visit has ended.
 pub async fn follow(
     app: web::Data<Ai>,
     visitor: Seating,
@@ -60,6 +62,7 @@ async fn followed(
         link_over,
         people: String::new(),
         here: String::new(),
+        location: String::new(),
         paused: String::new(),
         replies_wait: true,
     };
@@ -78,9 +81,10 @@ struct Player {
     link: String,
     /// Whether the player's link no longer works.
     link_over: Option<watch::Receiver<bool>>,
-    /// The people whom the player may write to, as last sent: the recipients and the panel.
+    /// The people whom the player may write to, as last sent: the recipients and the panel. Then where the character is.
     people: String,
     here: String,
+    location: String,
     /// Whether the AI is paused, as last sent.
     paused: String,
     /// Whether replies may wait for the player.
@@ -123,12 +127,13 @@ impl Onlooker for Player {
         if changes.any(&["encounter"]) {
             pieces.push(("fights", seat.fights(&self.link).await?.render().map_err(Error::internal)?));
         }
-        if changes.any(&["campaign", "character", "npc", "encounter"]) {
+        if changes.any(&["campaign", "character", "npc", "encounter", "lore"]) {
             let around = around(&self.app, seat, &self.link, None).await?;
             for (name, now, sent) in [
                 ("paused", around.paused, &mut self.paused),
                 ("people", around.people, &mut self.people),
                 ("here", around.here, &mut self.here),
+                ("location", around.location, &mut self.location),
             ] {
                 if now != *sent {
                     pieces.push((name, now.clone()));

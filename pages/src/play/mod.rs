@@ -2,8 +2,8 @@
 //!
 //! - [`visit`]: a player link is `/play/{campaign}#secret`. The server exchanges the secret, or a player's access token, for a cookie, which is
 //!   renewed while the table is open. The part after the `#` never reaches a server's log. A visit ends with its link or token.
-//! - [`table`]: what a player sees: the messages, the character sheet, and fights. [`live`] updates it with
-//!   server-sent events.
+//! - [`table`]: what a player sees: the messages, the character sheet, and fights. [`around`]: whom the player can write to, and [`location`]:
+//!   where the character is. [`live`] updates all of it with server-sent events. [`seat`]: what they read it with.
 //! - [`act`]: what a player says. [`again`]: what a player does with an answer. [`roll`]: dice, and checks of the sheet. [`fight`]: what a
 //!   player does in a fight by buttons.
 //! - [`story`]: everything that the player may read of what was said, and files of it.
@@ -15,9 +15,12 @@
 mod act;
 mod again;
 mod answer;
+mod around;
 mod fight;
 mod live;
+mod location;
 mod roll;
+mod seat;
 mod story;
 mod table;
 mod visit;

@@ -29,7 +29,7 @@ use world::{
 
 use super::{
     answer::{Filled, empty_or_redirect, filled},
-    table::Seat,
+    seat::Seat,
     visit::{Seating, Visitor, seated_at},
 };
 use crate::table::dice::{self, Readers};

@@ -2,11 +2,11 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use entity::{CampaignId, MessageId, session::Role};
+use entity::{CampaignId, MessageId};
 
 use super::{
     answer::rendered,
-    table::Seat,
+    seat::Seat,
     visit::{Seating, Visitor, no_visit, seated_at},
 };
 use crate::table::story::{Asked, Format, Source, Story, file};
@@ -16,7 +16,6 @@ use edge::http::resource::{self, Ref};
 use world::{
     campaigns::Campaigns,
     messages::visible::{VisibleMessage, Which},
-    playing::Reader,
 };
 
 #[derive(Template)]
@@ -38,9 +37,8 @@ pub async fn page(
     seated_at(visitor, &request, async |visitor| {
         let asked = asked.map_err(|_| Error::not_found("page"))?.into_inner();
         let seat = Seat::take(&app, &visitor, &path).await?;
-        let reader = Reader { role: Role::Player, player: Some(seat.player) };
         let own = format!("/play/{path}/story");
-        let story = Story::read(&seat.tx, CampaignId(seat.campaign), Some(reader), own, asked).await?;
+        let story = Story::read(&seat.tx, CampaignId(seat.campaign), Some(seat.reader()), own, asked).await?;
         let story = story.render().map_err(Error::internal)?;
         let (campaign, _) = named(&seat).await?;
         rendered(&StoryPage { link: &path, campaign, story })

@@ -2,17 +2,18 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use askama::Template;
-use entity::{CampaignId, CharacterId, MessageId, character, session::Role};
+use entity::{CampaignId, CharacterId, MessageId, character};
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
     answer::{page_or_alert, rendered},
+    around::{Around, around},
+    seat::Seat,
     visit::{Seating, Visitor, seated_at},
 };
 use crate::{
     emblem::Emblem,
-    fight::Fight,
     model::{self, Model},
     sheet::Sheet,
     table::{
@@ -20,112 +21,24 @@ use crate::{
         message::{self, Before, Foot, MESSAGES_SHOWN},
     },
 };
-use ai::{planner, state::Ai};
+use ai::state::Ai;
 use base::error::{Code, Error, Result};
-use db::tenancy::TenantTx;
-use edge::{
-    caller::Caller,
-    http::{
-        page::html,
-        resource::{self, Ref, campaign_id},
-    },
+use edge::http::{
+    page::html,
+    resource::{self, Ref},
 };
-use rules::sheet::Creature;
 use world::{
     campaigns::Campaigns,
-    encounters::stand::Stand,
-    fallen, journal,
+    journal,
     messages::{
         asking::answered,
-        visible::{VisibleMessage, Which, visible_messages},
+        visible::{self, MISSED_MAX, Missed, VisibleMessage, Which},
     },
-    paused,
-    playing::Reader,
-    rules::sheet,
-    table::{self, Person},
+    player_links::service::away_since,
 };
 
-/// The most players that the panel names.
-const PLAYERS_SHOWN: usize = 30;
-
-/// A player at a table, with access to what they may see.
-pub struct Seat {
-    pub tx: TenantTx,
-    pub caller: Caller,
-    pub campaign: Uuid,
-    pub player: Uuid,
-}
-
-impl Seat {
-    /// Opens the table for a visitor.
-    ///
-    /// # Errors
-    /// `not_found` for a campaign that is not theirs.
-    pub async fn take(app: &Ai, visitor: &Visitor, campaign: &str) -> Result<Self> {
-        let caller = visitor.caller.clone();
-        let tx = TenantTx::read(&app.pool, caller.tenant_id()).await?;
-        let campaign = campaign_id(&tx, &caller, &Ref::parse(campaign)).await?;
-        Ok(Self { tx, caller, campaign, player: visitor.player })
-    }
-
-    /// The caller and the campaign. Ends the transaction, so that the next one does not wait for a second connection.
-    #[must_use]
-    pub fn leave(self) -> (Caller, Uuid) {
-        (self.caller, self.campaign)
-    }
-
-    /// The messages that the player may see, oldest first.
-    ///
-    /// # Errors
-    /// Database errors.
-    pub async fn messages(&self, which: Which<'_>) -> Result<Vec<VisibleMessage>> {
-        let reader = Reader { role: Role::Player, player: Some(self.player) };
-        visible_messages(&self.tx, self.campaign, Some(reader), which).await
-    }
-
-    /// The player's character.
-    ///
-    /// # Errors
-    /// `not_found` if it is gone.
-    pub async fn character(&self) -> Result<character::Model> {
-        table::character(&self.tx, self.player).await
-    }
-
-    /// The player's character, if it can talk and act.
-    ///
-    /// # Errors
-    /// `not_found` if it is gone; `dead`, `unconscious`.
-    pub async fn actor(&self) -> Result<character::Model> {
-        let who = self.character().await?;
-        fallen::check(&self.tx, &who).await?;
-        Ok(who)
-    }
-
-    /// The player's character as the rules see it now, and whether that is in a fight: a fight changes the character only when it
-    /// is committed. One statement, and another one in a fight.
-    ///
-    /// # Errors
-    /// Database errors.
-    pub async fn creature(&self, who: &character::Model) -> Result<(Creature, bool)> {
-        let stand = Stand::of(&self.tx, self.campaign, self.player).await?;
-        let own = stand.as_ref().and_then(|stand| stand.fight.now.participant(stand.own()));
-        Ok(match own {
-            Some(own) => ((*own.creature).clone(), true),
-            None => (sheet::of_character(who.clone()), false),
-        })
-    }
-
-    /// The current fights, newest first.
-    ///
-    /// # Errors
-    /// Database errors.
-    pub async fn fights(&self, link: &str) -> Result<Fights> {
-        let fights = table::fights(&self.tx, CampaignId(self.campaign), &self.caller).await?;
-        let root = format!("/play/{link}/fights");
-        let fights = fights.iter().map(|fight| Fight::of(fight, &root, true).live()).collect();
-        Ok(Fights { fights, token: String::new() })
-    }
-}
+/// With fewer messages, a table has only begun.
+const BEGINNING: usize = 10;
 
 #[derive(Template)]
 #[template(path = "play/table.html")]
@@ -143,57 +56,15 @@ struct Page<'a> {
     paused: String,
     people: String,
     here: String,
+    location: String,
+    /// Whether the location is described in full: at the beginning, but not in a fight.
+    location_open: bool,
+    missed: Option<Missed>,
     plans: bool,
     /// What the composer begins with.
     text: String,
     /// Whether a phone begins with the fights.
     fights_first: bool,
-}
-
-/// The recipients that the player may write to.
-#[derive(Template)]
-#[template(path = "play/people.html")]
-pub struct People<'a> {
-    people: &'a [Person],
-    /// Whether the player may write to the planner.
-    plans: bool,
-    /// Whether the character is in a fight. Then most texts say what it does.
-    fights: bool,
-    /// Whom the player chose by a link.
-    chosen: Option<&'a str>,
-}
-
-impl People<'_> {
-    fn is_chosen(&self, slug: &str) -> bool {
-        match self.chosen {
-            Some(chosen) => slug == chosen,
-            None => !self.fights && self.people.first().is_some_and(|first| first.slug == slug),
-        }
-    }
-}
-
-/// Who is here, for the panel beside the words.
-#[derive(Template)]
-#[template(path = "play/here.html")]
-pub struct Here<'a> {
-    link: &'a str,
-    people: &'a [Person],
-    players: &'a [Person],
-}
-
-/// Whether the AI of the whole campaign is paused.
-#[derive(Template)]
-#[template(path = "play/paused.html")]
-struct Paused {
-    is_paused: bool,
-}
-
-/// Whom the player can write to and who answers, as the pieces of the page that show it.
-pub struct Around {
-    pub paused: String,
-    pub people: String,
-    pub here: String,
-    plans: bool,
 }
 
 #[derive(Template)]
@@ -262,21 +133,14 @@ pub async fn sheet_and_vitals(seat: &Seat, who: &character::Model, link: &str) -
     Ok((rendered(shown.render())?, rendered(Vitals { hp, max_hp }.render())?))
 }
 
-/// Current fights.
-#[derive(Template)]
-#[template(path = "fights.html")]
-pub struct Fights {
-    fights: Vec<Fight>,
-    /// The form's token; empty where forms need none.
-    token: String,
-}
-
 #[derive(Default, Deserialize)]
 pub struct Wished {
     /// The slug of an NPC to write to.
     to: Option<String>,
     /// The slug of a character to whisper to.
     whisper: Option<String>,
+    /// What the composer begins with.
+    text: Option<String>,
     /// Which view a phone begins with: `fights`, or else the talk.
     view: Option<String>,
 }
@@ -319,14 +183,18 @@ async fn sat_down(
     let table = format!("/play/{link}");
     let campaign = resource::find::<Campaigns>(&seat.tx, &seat.caller, None, &Ref::Id(seat.campaign)).await?;
     let (sheet, vitals) = sheet_and_vitals(&seat, &who, link).await?;
-    let Around { paused, people, here, plans } = around(app, &seat, link, wished.to.as_deref()).await?;
+    let Around { paused, people, here, location, plans, fights } =
+        around(app, &seat, link, wished.to.as_deref()).await?;
+    let missed = missed(&seat).await?;
     let shown = Page {
         link,
         player: seat.player,
         model: model::of(app, &seat.caller.tenant, Some(&campaign)).await,
         campaign: campaign.name,
         seq,
-        messages: message::with_older(&newest, (&table, &table), |message| done.foot(&table, message))?,
+        messages: message::with_older(&newest, missed.as_ref(), (&table, &table), |message| {
+            done.foot(&table, message)
+        })?,
         vitals,
         sheet,
         fights: seat.fights(link).await?.render().map_err(Error::internal)?,
@@ -334,9 +202,15 @@ async fn sat_down(
         paused,
         people,
         here,
+        location,
+        location_open: !fights && newest.len() < BEGINNING,
+        missed,
         plans,
         fights_first: wished.view.as_deref() == Some("fights"),
-        text: wished.whisper.as_ref().map(|slug| format!("/w {slug} ")).unwrap_or_default(),
+        text: match &wished.whisper {
+            Some(slug) => format!("/w {slug} "),
+            None => wished.text.clone().unwrap_or_default(),
+        },
     };
     let mut response = rendered(&shown)?;
     if let Some(cookie) = visitor.renewal(app, request)? {
@@ -359,28 +233,17 @@ pub async fn older(
         let said = seat.messages(before.which()).await?;
         let done = seat.done(&said).await?;
         let table = format!("/play/{path}");
-        Ok(html(StatusCode::OK, message::with_older(&said, (&table, &table), |message| done.foot(&table, message))?))
+        let missed = missed(&seat).await?;
+        let lines =
+            message::with_older(&said, missed.as_ref(), (&table, &table), |message| done.foot(&table, message))?;
+        Ok(html(StatusCode::OK, lines))
     })
     .await
 }
 
-/// Whom the player can write to. `chosen` is the slug of the one to begin with. At most five statements.
-///
-/// # Errors
-/// `not_found` if the character is gone.
-pub async fn around(app: &Ai, seat: &Seat, link: &str, chosen: Option<&str>) -> Result<Around> {
-    let company = table::company(&seat.tx, seat.campaign, seat.player).await?;
-    let mut players = table::characters(&seat.tx, CampaignId(seat.campaign)).await?;
-    players.retain(|person| person.id != seat.player);
-    let plans = planner::request::is_on(app, &seat.caller).is_ok();
-    let chosen = chosen.filter(|slug| company.npcs.iter().any(|person| person.slug == *slug));
-    let people = People { people: &company.npcs, plans, fights: company.fights, chosen };
-    let here = Here { link, people: &company.npcs, players: &players };
-    let is_paused = paused::is_all(&seat.tx, CampaignId(seat.campaign)).await?;
-    Ok(Around {
-        paused: Paused { is_paused }.render().map_err(Error::internal)?,
-        people: people.render().map_err(Error::internal)?,
-        here: here.render().map_err(Error::internal)?,
-        plans,
-    })
+/// What was said while nobody was at the table with the player's link, for those who have just come back. One statement, and another one for
+/// them.
+async fn missed(seat: &Seat) -> Result<Option<Missed>> {
+    let Some(since) = away_since(&seat.tx, &seat.caller).await? else { return Ok(None) };
+    visible::missed(&seat.tx, CampaignId(seat.campaign), seat.reader(), since).await
 }

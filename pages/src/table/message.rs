@@ -11,7 +11,7 @@ use entity::MessageId;
 use world::{
     messages::{
         asked::Asked,
-        visible::{VisibleMessage, Which},
+        visible::{Missed, VisibleMessage, Which},
     },
     table::Changes,
 };
@@ -46,13 +46,20 @@ impl MessageView<'_> {
     }
 }
 
-/// Messages as a page begins with them.
+/// Messages as a page begins with them. `missed` is what its reader has not seen of them.
 ///
 /// # Errors
 /// `internal` if they cannot be rendered.
-fn all<'a>(said: &'a [VisibleMessage], foot: impl Fn(&'a VisibleMessage) -> Foot<'a>) -> Result<String> {
+fn all<'a>(
+    said: &'a [VisibleMessage],
+    missed: Option<&Missed>,
+    foot: impl Fn(&'a VisibleMessage) -> Foot<'a>,
+) -> Result<String> {
     let mut html = String::new();
     for message in said {
+        if missed.is_some_and(|missed| missed.first.0 == message.id) {
+            html.push_str("<p class=\"session\">Since you were here</p>");
+        }
         MessageView { message, foot: foot(message), is_changed: false }
             .render_into(&mut html)
             .map_err(Error::internal)?;
@@ -91,6 +98,7 @@ struct Older<'a> {
 /// `internal` if they cannot be rendered.
 pub(crate) fn with_older<'a>(
     said: &'a [VisibleMessage],
+    missed: Option<&Missed>,
     (root, table): (&str, &str),
     foot: impl Fn(&'a VisibleMessage) -> Foot<'a>,
 ) -> Result<String> {
@@ -99,7 +107,7 @@ pub(crate) fn with_older<'a>(
         Some(first) => Older { root, table, before: first.id }.render().map_err(Error::internal)?,
         None => String::new(),
     };
-    Ok(older + &all(said, foot)?)
+    Ok(older + &all(said, missed, foot)?)
 }
 
 /// The messages that a page shows and that changed: new ones, corrected ones, and those that are gone, for good or set aside for another attempt.

@@ -41,6 +41,9 @@ pub(crate) struct Asked {
     /// The id of a message: only lines before it. Anything else means the newest.
     #[serde(default)]
     pub(crate) before: String,
+    /// The id of a message: the first lines after it, if neither words nor `before` are given.
+    #[serde(default)]
+    pub(crate) after: String,
 }
 
 /// Lines of the story as a page shows them.
@@ -51,8 +54,9 @@ pub(crate) struct Story {
     path: String,
     q: String,
     lines: Vec<Line>,
-    /// The query for the lines before these.
+    /// The query for the lines before these, and for those after them.
     older: Option<String>,
+    newer: Option<String>,
     /// Whether these are not the newest.
     is_past: bool,
 }
@@ -77,37 +81,50 @@ impl Story {
         campaign: CampaignId,
         reader: Option<Reader>,
         path: String,
-        Asked { q, before }: Asked,
+        Asked { q, before, after }: Asked,
     ) -> Result<Self> {
-        let before = before.parse().ok().map(MessageId);
+        let id = |text: &str| text.parse().ok().map(MessageId);
+        let (before, after) = (id(&before), id(&after));
         let words = if fold(&q).trim().is_empty() { "" } else { q.trim() };
         if words.chars().count() > WORDS_CHARS_MAX {
             let message = format!("Search for at most {WORDS_CHARS_MAX} characters.");
             return Err(Error::invalid("/q", "invalid_value", message));
         }
-        // One line more tells whether there are older ones, and whether a session begins with the first.
-        let which = match words {
-            "" => Which::StoryBefore(before, LINES_SHOWN + 1),
-            words => Which::StoryWith(words, before, LINES_SHOWN + 1),
+        let after = after.filter(|_| before.is_none() && words.is_empty());
+        // One line more tells whether there are others, and whether a session begins with the first.
+        let which = match (words, after) {
+            (_, Some(after)) => Which::StorySince(after, LINES_SHOWN + 1),
+            ("", None) => Which::StoryBefore(before, LINES_SHOWN + 1),
+            (words, None) => Which::StoryWith(words, before, LINES_SHOWN + 1),
         };
         let Found { mut messages, is_cut } = found(tx, campaign, reader, which).await?;
         let is_full = messages.len() > LINES_SHOWN as usize;
-        let former = if is_full { Some(messages.remove(0)) } else { None };
-        let older = match messages.first() {
-            Some(first) if is_full || is_cut => Some(MessageId(first.id)),
-            _ => looked_to(tx, campaign, before).await?,
+        let former = match after {
+            Some(_) => {
+                messages.truncate(LINES_SHOWN as usize);
+                None
+            }
+            None if is_full => Some(messages.remove(0)),
+            None => None,
         };
-        let query = |before: MessageId| {
+        let [first, last] = [messages.first(), messages.last()].map(|message| message.map(|line| MessageId(line.id)));
+        let next = match if after.is_some() { last } else { first } {
+            Some(next) if is_full || is_cut => Some(next),
+            _ => looked_to(tx, campaign, after.or(before), after.is_some()).await?,
+        };
+        let query = |name: &str, id: MessageId| {
             let mut query = url::form_urlencoded::Serializer::new(String::new());
             if !words.is_empty() {
                 query.append_pair("q", words);
             }
-            query.append_pair("before", &before.to_string()).finish()
+            query.append_pair(name, &id.to_string()).finish()
         };
+        let (older, newer) = if after.is_some() { (first.or(after), next) } else { (next, None) };
         Ok(Self {
             lines: lines(&messages, former.as_ref(), words.is_empty())?,
-            older: older.map(query),
-            is_past: before.is_some(),
+            older: older.map(|older| query("before", older)),
+            newer: newer.map(|newer| query("after", newer)),
+            is_past: before.is_some() || after.is_some(),
             q: words.to_owned(),
             path,
         })

@@ -37,7 +37,9 @@ pub enum Which<'a> {
     StoryBefore(Option<MessageId>, i64),
     /// The same, of the lines that have these words, or whose speaker has.
     StoryWith(&'a str, Option<MessageId>, i64),
-    /// This many of the oldest lines of the story, after a message if one is given.
+    /// This many of the oldest lines of the story after a message, of [`STORY_LOOKED_AT_MAX`] messages.
+    StorySince(MessageId, i64),
+    /// This many of the oldest lines of the whole story, after a message if one is given.
     StoryAfter(Option<MessageId>, i64),
 }
 
@@ -58,6 +60,46 @@ struct Chosen<'a> {
     condition: String,
     /// Whether they are counted from the oldest.
     from_oldest: bool,
+}
+
+impl Chosen<'_> {
+    /// The statement that reads these columns of the messages `m` that were chosen and that a reader may see.
+    fn select(&self, columns: &str, reader: Option<Reader>) -> String {
+        let order = if self.from_oldest { "ASC" } else { "DESC" };
+        let sees = match reader {
+            Some(reader) => reader.sees(|name| format!("m.{name}"), "$3"),
+            None => "$3::uuid IS NULL".to_owned(),
+        };
+        format!(
+            "SELECT {columns} FROM message m \
+             WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
+               AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {} ORDER BY m.id {order} LIMIT $5",
+            self.condition
+        )
+    }
+
+    /// The rows of such a statement.
+    async fn rows(
+        self,
+        tx: &TenantTx,
+        campaign: CampaignId,
+        reader: Option<Reader>,
+        select: String,
+    ) -> Result<Vec<PgRow>> {
+        let mut query = sqlx::query(sqlx::AssertSqlSafe(select))
+            .bind(tx.tenant())
+            .bind(campaign.0)
+            .bind(reader.and_then(|reader| reader.player))
+            .bind(self.ids)
+            .bind(self.count);
+        if self.condition.contains("$6") {
+            query = query.bind(self.mark);
+        }
+        if let Some(pattern) = self.pattern {
+            query = query.bind(pattern);
+        }
+        Ok(query.fetch_all(&mut *tx.connection().await).await?)
+    }
 }
 
 impl<'a> Which<'a> {
@@ -107,6 +149,14 @@ impl<'a> Which<'a> {
                 );
                 Chosen { pattern: Some(pattern(words)), ..story(mark, count, condition) }
             }
+            Self::StorySince(mark, count) => {
+                let condition = format!(
+                    "AND {IS_LINE} AND m.id > $6 AND m.id <= coalesce((SELECT m.id FROM message m WHERE m.tenant_id = $1 AND m.campaign_id = $2 \
+                       AND m.id > $6 ORDER BY m.id OFFSET {} LIMIT 1), 'ffffffff-ffff-ffff-ffff-ffffffffffff')",
+                    STORY_LOOKED_AT_MAX - 1
+                );
+                Chosen { from_oldest: true, ..story(Some(mark), count, condition) }
+            }
             Self::StoryAfter(mark, count) => {
                 let after = if mark.is_some() { "AND m.id > $6" } else { "" };
                 Chosen { from_oldest: true, ..story(mark, count, format!("AND {IS_LINE} {after}")) }
@@ -115,14 +165,20 @@ impl<'a> Which<'a> {
     }
 }
 
-/// The last message that is looked at for lines of the story before `mark`, if there are more messages.
+/// The last message that is looked at for lines of the story before or after `mark`, if there are more messages.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn looked_to(tx: &TenantTx, campaign: CampaignId, mark: Option<MessageId>) -> Result<Option<MessageId>> {
-    let before = if mark.is_some() { "AND id < $4" } else { "AND $4::uuid IS NULL" };
+pub async fn looked_to(
+    tx: &TenantTx,
+    campaign: CampaignId,
+    mark: Option<MessageId>,
+    is_after: bool,
+) -> Result<Option<MessageId>> {
+    let (sign, order) = if is_after { (">", "ASC") } else { ("<", "DESC") };
+    let beyond = if mark.is_some() { format!("AND id {sign} $4") } else { "AND $4::uuid IS NULL".to_owned() };
     let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
-        "SELECT id FROM message WHERE tenant_id = $1 AND campaign_id = $2 {before} ORDER BY id DESC OFFSET $3 LIMIT 2"
+        "SELECT id FROM message WHERE tenant_id = $1 AND campaign_id = $2 {beyond} ORDER BY id {order} OFFSET $3 LIMIT 2"
     )))
     .bind(tx.tenant())
     .bind(campaign.0)
@@ -134,6 +190,38 @@ pub async fn looked_to(tx: &TenantTx, campaign: CampaignId, mark: Option<Message
         [last, _] => last.read_all().map(|(id,)| Some(MessageId(id))),
         _ => Ok(None),
     }
+}
+
+/// The lines that were said while a reader was away.
+#[derive(Clone, Copy, Debug)]
+pub struct Missed {
+    /// They are after this id. There may be no such message.
+    pub after: MessageId,
+    pub first: MessageId,
+    /// At most [`MISSED_MAX`].
+    pub count: usize,
+}
+
+/// How many lines are counted that were said while a reader was away.
+pub const MISSED_MAX: usize = 100;
+
+/// The lines since a time. None if there are none. One statement.
+///
+/// # Errors
+/// Those of the database.
+pub async fn missed(
+    tx: &TenantTx,
+    campaign: CampaignId,
+    reader: Reader,
+    since: OffsetDateTime,
+) -> Result<Option<Missed>> {
+    let after = MessageId::first_at(since);
+    let chosen = Which::StorySince(after, i64::try_from(MISSED_MAX).unwrap_or(i64::MAX)).chosen();
+    let sql = chosen.select("id", Some(reader));
+    let rows = chosen.rows(tx, campaign, Some(reader), sql).await?;
+    let Some(first) = rows.first() else { return Ok(None) };
+    let (first,) = first.read_all()?;
+    Ok(Some(Missed { after, first: MessageId(first), count: rows.len() }))
 }
 
 /// A message as it is shown to people.
@@ -262,34 +350,17 @@ pub async fn found(tx: &TenantTx, campaign: CampaignId, reader: Option<Reader>, 
     if let Which::These([]) = which {
         return Ok(Found::default());
     }
-    let Chosen { ids, count, mark, pattern, condition, from_oldest } = which.chosen();
-    let order = if from_oldest { "ASC" } else { "DESC" };
-    let sees = match reader {
-        Some(reader) => reader.sees(|name| format!("m.{name}"), "$3"),
-        None => "$3::uuid IS NULL".to_owned(),
-    };
-    let sql = format!(
-        "SELECT id, speaker, content, flavor, roll, author, turn_id, \
-             (SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt, \
-             CASE WHEN turn_id IS NOT NULL THEN entity_id END AS entity, player_id, whisper_to <> '[]' AS is_whisper, \
-             author = 'system' OR type = 'system' OR type = 'roll' AND turn_id IS NOT NULL AS is_of_the_game, {HEARD_BY} AS heard_by, blind, created_at \
-           FROM message m \
-         WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
-           AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {condition} ORDER BY m.id {order} LIMIT $5"
+    let chosen = which.chosen();
+    let from_oldest = chosen.from_oldest;
+    let columns = format!(
+        "id, speaker, content, flavor, roll, author, turn_id, \
+         (SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt, \
+         CASE WHEN turn_id IS NOT NULL THEN entity_id END AS entity, player_id, whisper_to <> '[]' AS is_whisper, \
+         author = 'system' OR type = 'system' OR type = 'roll' AND turn_id IS NOT NULL AS is_of_the_game, {HEARD_BY} AS heard_by, blind, \
+         created_at"
     );
-    let mut query = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
-        .bind(tx.tenant())
-        .bind(campaign.0)
-        .bind(reader.and_then(|reader| reader.player))
-        .bind(ids)
-        .bind(count);
-    if condition.contains("$6") {
-        query = query.bind(mark);
-    }
-    if let Some(pattern) = pattern {
-        query = query.bind(pattern);
-    }
-    let rows = query.fetch_all(&mut *tx.connection().await).await?;
+    let sql = budget::within(&chosen.select(&columns, reader), ["content", "roll"]);
+    let rows = chosen.rows(tx, campaign, reader, sql).await?;
     let mut messages = stored::each(&rows, seen);
     if !from_oldest {
         messages.reverse();

@@ -55,6 +55,19 @@ pub struct PlayerLink {
     pub created_at: OffsetDateTime,
 }
 
+/// When somebody was last at the table with the caller's link, if they have come back in the last half hour after at least as long a pause.
+/// One statement, or none without a link.
+///
+/// # Errors
+/// Those of the database.
+pub async fn away_since(tx: &TenantTx, caller: &Caller) -> Result<Option<OffsetDateTime>> {
+    let Some(link) = caller.link else { return Ok(None) };
+    let sql = "SELECT away_since FROM player_link WHERE tenant_id = $1 AND id = $2 AND back_at > now() - interval '30 minutes'";
+    let found =
+        sqlx::query_scalar(sql).bind(tx.tenant()).bind(link).fetch_optional(&mut *tx.connection().await).await?;
+    Ok(found)
+}
+
 /// A link to make.
 #[derive(Clone, Debug, Deserialize, ToSchema, Validate)]
 #[serde(deny_unknown_fields)]

@@ -80,7 +80,7 @@ impl RecruitForm {
         there: Option<&[String]>,
         problems: Vec<String>,
     ) -> Result<Self> {
-        let characters = table::characters(tx, campaign.id).await?;
+        let characters = table::characters(tx, campaign.id, None).await?;
         let is_new = sent.fields().next().is_none() && there.is_none() && characters.len() <= PARTY_TICKED_MAX;
         let ticked: Vec<&str> = sent.all("party").collect();
         let has_more = characters.len() > PARTY_MAX;

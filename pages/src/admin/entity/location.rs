@@ -4,7 +4,10 @@ use actix_web::HttpResponse;
 use entity::owner::Aspect;
 
 use super::{Company, EntityPage, Parts, lore_about};
-use crate::admin::{InCampaign, Tab, words};
+use crate::{
+    admin::{InCampaign, Tab},
+    location_name::location_name,
+};
 use base::error::{Error, Result};
 use edge::http::resource::scope_key;
 use world::around;
@@ -24,7 +27,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         return Err(Error::not_found("location"));
     }
     let scenes: Vec<_> = there.extract_if(.., |resident| resident.kind == "scenes").collect();
-    let name = words::location(spelled.as_deref().unwrap_or(&key));
+    let name = location_name(spelled.as_deref().unwrap_or(&key));
     at.show(&EntityPage {
         frame: at.frame(&name, Tab::Home),
         many: "Overview",

@@ -14,8 +14,13 @@ use askama::Template;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Frame, InCampaign, memories, query::encoded, words, world_form::pending, world_row::World};
-use crate::{emblem::Emblem, render_blocks, sheet::Sheet};
+use super::{Frame, InCampaign, memories, query::encoded, world_form::pending, world_row::World};
+use crate::{
+    emblem::Emblem,
+    location_name::{capital, location_name},
+    render_blocks,
+    sheet::Sheet,
+};
 use ai::tools;
 use base::error::Result;
 use db::tenancy::TenantTx;
@@ -195,7 +200,7 @@ where
 /// The words that there are, in one line with a capital first letter.
 fn line(words: &[Option<&str>]) -> String {
     let there: Vec<&str> = words.iter().copied().flatten().map(str::trim).filter(|word| !word.is_empty()).collect();
-    words::capital(&there.join(" "))
+    capital(&there.join(" "))
 }
 
 /// The address of a location's page, below the campaign's.
@@ -208,7 +213,7 @@ pub fn location_path(location: &str) -> String {
 /// A location as a link to its page; none without one.
 fn location_link(at: &InCampaign, location: Option<&str>) -> Option<(String, String)> {
     let location = location.filter(|name| !name.trim().is_empty())?;
-    Some((at.url(&location_path(location)), words::location(location)))
+    Some((at.url(&location_path(location)), location_name(location)))
 }
 
 /// The texts that there are.

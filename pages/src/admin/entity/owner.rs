@@ -9,7 +9,7 @@ use super::{
     Company, Parts, Shown, ask_links, facts, known, last_words, listed, location_link, remembers, texts, threshold,
     tools_of,
 };
-use crate::admin::{InCampaign, words};
+use crate::{admin::InCampaign, location_name::location_name};
 use ai::prompt::scope;
 use base::error::Result;
 use db::tenancy::TenantTx;
@@ -24,7 +24,7 @@ impl Shown for Owners {
         let scopes: Vec<(&str, &str)> = scopes.iter().map(|scope| (scope.scope, scope.key.as_str())).collect();
         let influence = OwnerView::from(row.clone()).influence;
         let has: Vec<String> = row.resources.0.iter().map(|has| format!("{} {}", has.amount, has.name)).collect();
-        let watches = words::location(&row.associated_id);
+        let watches = location_name(&row.associated_id);
         let (who, location) = match row.monitored_aspect {
             Aspect::Location => ("Watches over".to_owned(), location_link(at, Some(&row.associated_id))),
             Aspect::Race => (format!("Watches over the race {watches}"), None),

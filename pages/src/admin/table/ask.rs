@@ -44,7 +44,7 @@ async fn asked(at: &InCampaign) -> Result<()> {
     let named: Vec<&str> = at.form.all("who").filter(|slug| !slug.is_empty()).take(NAMED_MAX).collect();
     let characters = match named.is_empty() {
         true => Vec::new(),
-        false => table::characters(&at.read().await?, at.campaign.id).await?,
+        false => table::characters(&at.read().await?, at.campaign.id, None).await?,
     };
     let mut who = Vec::new();
     for slug in named {

@@ -209,7 +209,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
     let frame = at.frame("Table", Tab::Table);
     let token = frame.token();
     let footing = view.footing(&tx, &newest, &token).await?;
-    let messages = message::with_older(&newest, (&view.root, &view.table), |message| footing.of(message))?;
+    let messages = message::with_older(&newest, None, (&view.root, &view.table), |message| footing.of(message))?;
     let wished = |name: &str| given(at.request.query_string(), name);
     at.show(&TablePage {
         campaign: at.campaign.name.clone(),
@@ -230,7 +230,7 @@ pub async fn older(at: InCampaign) -> Result<HttpResponse> {
     let (view, tx) = (View::of(&at), at.read().await?);
     let said = view.messages(&tx, Before { before: MessageId(before) }.which()).await?;
     let footing = view.footing(&tx, &said, "").await?;
-    let lines = message::with_older(&said, (&view.root, &view.table), |message| footing.of(message))?;
+    let lines = message::with_older(&said, None, (&view.root, &view.table), |message| footing.of(message))?;
     Ok(html(StatusCode::OK, lines))
 }
 

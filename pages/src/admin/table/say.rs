@@ -64,7 +64,7 @@ async fn said(at: &InCampaign) -> Result<Option<String>> {
         Written::Words(text) => (NewMessage { whisper_to: hearer(at, &tx).await?, ..voice }, text),
         Written::Command(Command::Help) => return Ok(Some(command::help(true))),
         Written::Command(Command::Whisper(rest)) => {
-            let characters = table::characters(&tx, at.campaign.id).await?;
+            let characters = table::characters(&tx, at.campaign.id, None).await?;
             let around = whisper::Around { others: &characters, npcs: &[], has_master: false };
             let (to, words) = whisper::addressed(&around, rest)?;
             (NewMessage { whisper_to: vec![to], ..voice }, words)
