@@ -148,6 +148,49 @@ if (log) {
   words.addEventListener("input", settled);
   document.getElementById("fights").addEventListener("htmx:sseMessage", settled);
 
+  // Whose turn it is stands in the title, and can be heard. A player's page alone says so: a game master acts for many.
+  const fights = document.getElementById("fights");
+  const sound = document.getElementById("sound");
+  if (draft.player) {
+    const untitled = document.title.replace(/^Your turn · /, "");
+    const isMine = () => fights.querySelector(".is-mine") !== null;
+    let wasMine = isMine();
+    const told = "sound at my turn";
+    let audio;
+    const chime = () => {
+      audio ??= new AudioContext();
+      audio.resume();
+      for (const [n, pitch] of [587, 880].entries()) {
+        const [tone, volume] = [audio.createOscillator(), audio.createGain()];
+        const begin = audio.currentTime + n * 0.18;
+        tone.frequency.value = pitch;
+        volume.gain.setValueAtTime(0.15, begin);
+        volume.gain.exponentialRampToValueAtTime(0.001, begin + 0.5);
+        tone.connect(volume).connect(audio.destination);
+        tone.start(begin);
+        tone.stop(begin + 0.5);
+      }
+    };
+    try {
+      sound.checked = localStorage.getItem(told) !== null;
+    } catch { /* The browser keeps nothing. */ }
+    sound.closest("[hidden]").hidden = false;
+    sound.addEventListener("change", () => {
+      // Browsers let a page be heard once its reader has clicked on it.
+      if (sound.checked) chime();
+      try {
+        if (sound.checked) localStorage.setItem(told, "1");
+        else localStorage.removeItem(told);
+      } catch { /* The browser keeps nothing. */ }
+    });
+    new MutationObserver(() => {
+      const mine = isMine();
+      document.title = (mine ? "Your turn · " : "") + untitled;
+      if (mine && !wasMine && sound.checked) chime();
+      wasMine = mine;
+    }).observe(fights, { childList: true, subtree: true });
+  }
+
   // Each connection sends the reply from its first word, so what is there is removed.
   document.body.addEventListener("htmx:sseOpen", (event) => {
     if (event.target.matches(".coming")) event.target.replaceChildren();
@@ -184,8 +227,12 @@ if (log) {
     settled();
     if (event.target.dataset.done === "close") event.target.closest(".mending")?.remove();
     if (!event.target.closest(".composer, .rolls, #fights, .asked")) return;
-    // The result of a roll is among the messages, so their view is shown. Actions of a fight leave the fight's view open.
-    if (event.target.matches(".rolls")) document.getElementById("view-talk").checked = true;
+    // The result of a roll is among the messages, so their view is shown. Actions of a fight leave the fight's view open. Advantage is for
+    // one roll; who sees the rolls stays chosen.
+    if (event.target.matches(".rolls")) {
+      document.getElementById("view-talk").checked = true;
+      event.target.elements.advantage.value = "none";
+    }
     if (event.target.contains(words) && event.target.matches("form")) {
       words.value = "";
       draft.set("");

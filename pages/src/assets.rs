@@ -69,6 +69,7 @@ const FILES: &[File] = &[
     file!("editor.js", SCRIPT, "editor.js"),
     file!("lists.js", SCRIPT, "lists.js"),
     file!("table.js", SCRIPT, "table.js"),
+    file!("times.js", SCRIPT, "times.js"),
     file!("htmx.min.js", SCRIPT, "vendor/htmx.min.js"),
     file!("htmx-sse.min.js", SCRIPT, "vendor/htmx-sse.min.js"),
 ];

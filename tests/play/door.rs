@@ -95,7 +95,7 @@ async fn a_visit_is_kept_safe() {
     }
     let text = guest.page().await;
     let script = text.matches("<script").count();
-    assert_eq!((script, text.matches("<script src=\"/static/").count()), (3, 3), "no script in the page");
+    assert_eq!((script, text.matches("<script src=\"/static/").count()), (4, 4), "no script in the page");
     // The cookie is no credential of the API.
     let api = guest.get("/v1/campaigns/port-town").await;
     assert_eq!(api.status, 401);

@@ -39,6 +39,18 @@ async fn a_round_is_fought_by_buttons() {
     let id = fight(&world).await;
     let Some(browser) = sit_down(&tenant, ALICE).await else { return };
     browser.sees(".whose", "It is your turn: an action, a bonus action, 30 feet to move.").await;
+    // The title says so, and whoever wants to hear it hears it.
+    let title = |title: &str| browser.until(title.to_owned(), format!("return document.title === {}", json!(title)));
+    title("Your turn · Alice · port-town").await;
+    browser.narrow(Some(320)).await;
+    browser.sees("[for=view-fights]", "Your turn").await;
+    assert_eq!(browser.js("return document.documentElement.scrollWidth <= innerWidth").await, true);
+    browser.narrow(None).await;
+    let counts = "window.heard = 0; const { start } = AudioScheduledSourceNode.prototype; \
+        AudioScheduledSourceNode.prototype.start = function (...at) { window.heard += 1; return start.apply(this, at); }";
+    browser.js(counts).await;
+    browser.click("#sound").await;
+    browser.until("a first sound", "return window.heard === 2").await;
     press(&browser, "Longsword").await;
     browser.sees("#said", "attacks Orc with Longsword").await;
     browser.sees(".whose", "It is your turn: a bonus action, 30 feet to move.").await;
@@ -46,6 +58,10 @@ async fn a_round_is_fought_by_buttons() {
     press(&browser, "End turn").await;
     browser.sees("#said", "It is Orc's turn.").await;
     browser.sees(".whose", "It is Orc's turn. The game master acts.").await;
+    title("Alice · port-town").await;
+    browser.narrow(Some(320)).await;
+    browser.reads("[for=view-fights]", "Fight").await;
+    browser.narrow(None).await;
     assert_eq!(browser.count(".fight button").await, 0);
     let actions = format!("/encounters/{id}/actions");
     world.post(&actions, json!({ "action": "attack", "target_id": "alice", "weapon": "Claws" })).await.expect(200);
@@ -55,6 +71,11 @@ async fn a_round_is_fought_by_buttons() {
     }
     browser.sees(".whose", "It is your turn").await;
     browser.sees(".fight h2", "round 2").await;
+    title("Your turn · Alice · port-town").await;
+    browser.until("a sound", "return window.heard === 4").await;
+    assert_eq!(browser.js("return document.getElementById('sound').checked").await, true);
+    browser.goto(&format!("{}/play/port-town", server.url)).await;
+    browser.until("the choice", "return document.getElementById('sound').checked").await;
     assert_eq!(browser.text("#alert").await, "");
     assert!(!browser.html().await.contains("Lurker"));
 }
@@ -149,6 +170,26 @@ async fn a_sheet_rolls_by_click() {
     browser.sees("#sheet", "stunned").await;
     browser.click("#sheet button[value='save Strength']").await;
     browser.sees("#said article:last-child", "Strength Saving Throw: it fails without a roll.").await;
+    // With advantage or disadvantage, for one roll; who sees the rolls stays chosen.
+    world.patch("/characters/player_alice", json!({ "conditions": [] })).await.expect(200);
+    browser.until("no conditions", "return !document.querySelector('#sheet .states')").await;
+    browser.choose(".how [name=advantage]", "advantage").await;
+    browser.choose(".how [name=readers]", "gm").await;
+    browser.click("#sheet button[value='attack Longsword']").await;
+    browser.sees("#said article:last-child .dice code", "2d20kh+5").await;
+    assert!(browser.text("#said article:last-child").await.contains("to the game master"));
+    assert_eq!(browser.value(".how [name=advantage]").await, "none");
+    browser.click("#sheet button[value='ability Strength']").await;
+    browser.sees("#said article:last-child .dice code", "1d20+3").await;
+    browser.choose(".how [name=advantage]", "disadvantage").await;
+    browser.choose(".how [name=readers]", "blind").await;
+    let said = browser.count("#said article").await;
+    browser.js("document.querySelector('#sheet details').open = true").await;
+    browser.click("#sheet button[value='skill Stealth']").await;
+    browser.sees("#pending", "You rolled. Only the game master sees the result.").await;
+    assert_eq!(browser.count("#said article").await, said);
+    let told = world.get("/messages?sort=-created_at&limit=1").await.expect(200).body["items"][0].clone();
+    assert_eq!((&told["blind"], &told["roll"]["formula"]), (&json!(true), &json!("2d20kl+4")), "{told}");
     // In a fight the sheet is that of the fight, and attacks are the fight's.
     fight(&world).await;
     browser.until("the fight", "return document.querySelector('#fights h2')").await;
@@ -162,6 +203,10 @@ async fn a_sheet_rolls_by_click() {
     browser.sees("#said article:last-child .dice code", "2d1+4").await;
     assert_eq!(browser.text("#alert").await, "");
     let guest = Guest::seated(&server, &token(&tenant, ALICE).await).await;
+    for (name, value) in [("advantage", "both"), ("readers", "me"), ("advantage", "<b>")] {
+        guest.send(guest.form("/play/port-town/check", &[("of", "ability Strength"), (name, value)])).await.expect(400);
+        guest.send(guest.form("/play/port-town/roll", &[("formula", "1d4"), (name, value)])).await.expect(400);
+    }
     for of in ["", "ability", "skill lockpicking", "attack Trident", "damage", "nonsense <b>"] {
         guest.send(guest.form("/play/port-town/check", &[("of", of)])).await.expect(422);
     }

@@ -101,7 +101,7 @@ async fn the_table_begins_with_the_location() {
     let fight = json!({ "participants": [{ "id": "alice", "character_id": ALICE, "initiative": 12 }] });
     world.post("/encounters", fight).await.expect(201);
     let page = alice.page().await;
-    assert!(!location(&page).contains("class=\"ways\"") && !page.contains("sse-swap=\"location\" open>"), "{page}");
+    assert!(!location(&page).contains("class=\"offers\"") && !page.contains("sse-swap=\"location\" open>"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -180,3 +180,41 @@ async fn the_story_is_paged_and_searched() {
     assert_eq!(lines, (0..230).map(|n| format!("Line {n:03}.")).collect::<Vec<_>>());
     assert_eq!((browser.count("#said .older").await, browser.text("#alert").await.as_str()), (0, ""));
 }
+
+/// Times are those of the reader's clock, and days begin at the reader's midnight.
+#[tokio::test(flavor = "multi_thread")]
+async fn times_are_local() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = tenant.world().await;
+    for (text, at) in [("Late.", "2024-05-01 23:30:00Z"), ("Early.", "2024-05-02 00:30:00Z")] {
+        let id = says(&world, json!({ "content": text })).await;
+        sqlx::query("UPDATE message SET created_at = $1::timestamptz WHERE id = $2::uuid")
+            .bind(at)
+            .bind(id)
+            .execute(&mut server.owner().await)
+            .await
+            .unwrap();
+    }
+    let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
+    let page = alice.get("/play/port-town").await.expect(200).text;
+    assert!(page.contains("<time datetime=\"2024-05-01T23:30:00Z\">2024-05-01 23:30</time>"), "{page}");
+    let page = alice.get(STORY).await.expect(200).text;
+    assert!(page.contains("<h2>2024-05-01</h2>") && page.contains("<h2>2024-05-02</h2>"), "{page}");
+    let Some(browser) = sit_down(&tenant, ALICE).await else { return };
+    browser.in_zone("Asia/Tokyo").await;
+    for path in ["/play/port-town", STORY] {
+        browser.goto(&format!("{}{path}", server.url)).await;
+        browser.until("local times", "return document.querySelector('time').title !== ''").await;
+        let times = "return [...document.querySelectorAll('time')].map((time) => time.textContent)";
+        let times: Vec<String> = serde_json::from_value(browser.js(times).await).unwrap();
+        assert!(times[0].contains("8:30") && times[1].contains("9:30"), "{times:?}");
+    }
+    let days = browser.text(".lines-told h2").await;
+    assert!(browser.count(".lines-told h2").await == 1 && days.contains("May 2, 2024"), "{days}");
+    assert!(browser.html().await.contains("Times are those of your clock"));
+    // What comes later, too.
+    browser.goto(&format!("{}/play/port-town", server.url)).await;
+    says(&world, json!({ "content": "Now." })).await;
+    browser.until("a new line", "return document.querySelector('#said article:nth-of-type(3) time')?.title").await;
+}

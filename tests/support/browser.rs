@@ -113,6 +113,7 @@ impl Chromium {
         self.command("Network.clearBrowserCache", json!({})).await?;
         self.emulate(Look::Light).await?;
         self.command("Emulation.clearDeviceMetricsOverride", json!({})).await?;
+        self.command("Emulation.setTimezoneOverride", json!({ "timezoneId": "" })).await?;
         self.client.set_window_size(WIDTH, HEIGHT).await
     }
 
@@ -344,6 +345,12 @@ impl Browser {
             None => chromium.command("Emulation.clearDeviceMetricsOverride", json!({})).await,
         };
         shown.unwrap();
+    }
+
+    /// Sets the clock of its reader to a time zone, such as `Asia/Tokyo`, for pages that are loaded from now on.
+    pub async fn in_zone(&self, zone: &str) {
+        let Some(chromium) = &self.chromium else { return };
+        chromium.command("Emulation.setTimezoneOverride", json!({ "timezoneId": zone })).await.unwrap();
     }
 
     pub async fn resize(&self, width: u32, height: u32) {

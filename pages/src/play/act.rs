@@ -30,7 +30,6 @@ use super::{
 };
 use crate::table::{
     command::{self, Command, Written},
-    dice::Readers,
     reply::Pending,
     whisper,
 };
@@ -147,9 +146,7 @@ async fn commanded(
         }
         Command::Roll { readers, formula, what_for } => {
             roll::rolled(app, visitor, link, (formula, what_for), readers).await?;
-            if let Readers::MasterAlone = readers {
-                return told_alone(request, link, "You rolled. Only the game master sees the result.");
-            }
+            return roll::told_to(request, link, readers);
         }
         Command::Emote(words) => {
             let seat = Seat::take(app, visitor, link).await?;

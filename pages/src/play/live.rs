@@ -127,7 +127,9 @@ impl Onlooker for Player {
         if changes.any(&["encounter"]) {
             pieces.push(("fights", seat.fights(&self.link).await?.render().map_err(Error::internal)?));
         }
-        if changes.any(&["campaign", "character", "npc", "encounter", "lore"]) {
+        // Whoever has answered the player is no longer new to them.
+        let is_answered = said.iter().any(|message| message.talk.is_some_and(|(_, player)| player == seat.player));
+        if is_answered || changes.any(&["campaign", "character", "npc", "encounter", "lore"]) {
             let around = around(&self.app, seat, &self.link, None).await?;
             for (name, now, sent) in [
                 ("paused", around.paused, &mut self.paused),

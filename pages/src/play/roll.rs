@@ -13,6 +13,7 @@ use rules::{
         resolve_ability_check, resolve_saving_throw, resolve_skill_check, sheet_attacks,
     },
     sheet::Creature,
+    srd::Advantage,
 };
 use serde::Deserialize;
 use world::{
@@ -28,7 +29,7 @@ use world::{
 };
 
 use super::{
-    answer::{Filled, empty_or_redirect, filled},
+    answer::{Filled, empty_or_redirect, filled, told_alone},
     seat::Seat,
     visit::{Seating, Visitor, seated_at},
 };
@@ -38,6 +39,10 @@ use crate::table::dice::{self, Readers};
 #[serde(deny_unknown_fields)]
 pub struct Roll {
     formula: String,
+    /// A button's formula, instead.
+    die: Option<String>,
+    #[serde(default)]
+    readers: Readers,
 }
 
 /// Rolls a formula.
@@ -50,10 +55,22 @@ pub async fn roll(
 ) -> HttpResponse {
     seated_at(visitor, &request, async |visitor| {
         from_our_page(&request)?;
-        rolled(&app, &visitor, &path, (&filled(form)?.formula, ""), Readers::Everybody).await?;
-        Ok(empty_or_redirect(&request, &path))
+        let Roll { formula, die, readers } = filled(form)?;
+        rolled(&app, &visitor, &path, (&die.unwrap_or(formula), ""), readers).await?;
+        told_to(&request, &path, readers)
     })
     .await
+}
+
+/// What is answered to a roll: the table shows it, unless who rolled may not see it.
+///
+/// # Errors
+/// `internal` if it cannot be rendered.
+pub(super) fn told_to(request: &HttpRequest, link: &str, readers: Readers) -> Result<HttpResponse> {
+    match readers {
+        Readers::MasterAlone => told_alone(request, link, "You rolled. Only the game master sees the result."),
+        Readers::Everybody | Readers::MasterToo => Ok(empty_or_redirect(request, link)),
+    }
 }
 
 /// Rolls a formula. `flavor` says for what.
@@ -90,8 +107,19 @@ pub async fn rolled(
 pub struct OfSheet {
     /// `ability`, `skill`, `save`, `attack` or `damage`, and after a space the name of the ability, the skill or the attack.
     of: String,
-    /// The message that asks for it. It says what is rolled, and how.
+    /// The message that asks for it. It says what is rolled, how, and for whom.
     asked: Option<MessageId>,
+    #[serde(default)]
+    advantage: Advantage,
+    #[serde(default)]
+    readers: Readers,
+}
+
+impl OfSheet {
+    /// The kind of roll and the name.
+    fn parts(&self) -> (&str, &str) {
+        self.of.split_once(' ').unwrap_or((&self.of, ""))
+    }
 }
 
 /// Rolls something of the player's sheet. The game master knows the difficulty, unless it was told by whoever asked for the roll.
@@ -104,20 +132,20 @@ pub async fn check(
 ) -> HttpResponse {
     seated_at(visitor, &request, async |visitor| {
         from_our_page(&request)?;
-        let OfSheet { of, asked } = filled(form)?;
-        let (kind, name) = of.split_once(' ').unwrap_or((&of, ""));
-        match kind {
-            _ if asked.is_some() => checked(&app, &visitor, &path, (kind, name), asked).await?,
-            "attack" | "damage" => attacked(&app, &visitor, &path, kind == "damage", name).await?,
-            _ => checked(&app, &visitor, &path, (kind, name), None).await?,
+        let wanted = filled(form)?;
+        let readers = if wanted.asked.is_some() { Readers::Everybody } else { wanted.readers };
+        match wanted.parts().0 {
+            "attack" | "damage" if wanted.asked.is_none() => attacked(&app, &visitor, &path, &wanted).await?,
+            _ => checked(&app, &visitor, &path, &wanted).await?,
         }
-        Ok(empty_or_redirect(&request, &path))
+        told_to(&request, &path, readers)
     })
     .await
 }
 
 /// Rolls to hit, or the damage, with an attack of the sheet.
-async fn attacked(app: &Ai, visitor: &Visitor, link: &str, damages: bool, name: &str) -> Result<()> {
+async fn attacked(app: &Ai, visitor: &Visitor, link: &str, wanted: &OfSheet) -> Result<()> {
+    let (kind, name) = wanted.parts();
     let seat = Seat::take(app, visitor, link).await?;
     let (creature, _) = seat.creature(&seat.character().await?).await?;
     drop(seat);
@@ -125,36 +153,42 @@ async fn attacked(app: &Ai, visitor: &Visitor, link: &str, damages: bool, name: 
     let attack = attacks.into_iter().find(|attack| attack.name == name && attack.problem.is_none());
     let attack =
         attack.ok_or_else(|| Error::invalid("/of", "invalid_value", "There is no such attack on the sheet."))?;
-    if damages {
+    if kind == "damage" {
         let kind = format!("{} damage", attack.damage_type);
         let flavor = format!("{}, {}", attack.name, kind.trim());
-        return rolled(app, visitor, link, (&attack.damage, &flavor), Readers::Everybody).await;
+        return rolled(app, visitor, link, (&attack.damage, &flavor), wanted.readers).await;
     }
-    let (formula, flavor) = (format!("1d20{:+}", attack.bonus), format!("{}, to hit", attack.name));
-    rolled(app, visitor, link, (&formula, &flavor), Readers::Everybody).await
+    let (formula, flavor) =
+        (format!("{}{:+}", d20(wanted.advantage), attack.bonus), format!("{}, to hit", attack.name));
+    rolled(app, visitor, link, (&formula, &flavor), wanted.readers).await
+}
+
+/// The formula of a d20.
+fn d20(advantage: Advantage) -> &'static str {
+    match advantage {
+        Advantage::None => "1d20",
+        Advantage::Advantage => "2d20kh",
+        Advantage::Disadvantage => "2d20kl",
+    }
 }
 
 /// Rolls a check or a save with all that the rules know of the character: conditions, effects, training.
-async fn checked(
-    app: &Ai,
-    visitor: &Visitor,
-    link: &str,
-    (kind, name): (&str, &str),
-    message: Option<MessageId>,
-) -> Result<()> {
+async fn checked(app: &Ai, visitor: &Visitor, link: &str, wanted: &OfSheet) -> Result<()> {
     let seat = Seat::take(app, visitor, link).await?;
     let who = seat.actor().await?;
     let (creature, _) = seat.creature(&who).await?;
     let (caller, campaign) = seat.leave();
     tenancy::write(&app.pool, caller.actor(), async |tx| {
         app.limits.check_rows(tx, &caller, "message").await?;
-        let asking = match message {
+        let asking = match wanted.asked {
             Some(message) => Some(asking(tx, CampaignId(campaign), message, who.id).await?),
             None => None,
         };
         let asked = asking.as_ref().map(|asking| &asking.asked);
-        let (kind, name) = asked.map_or((kind, name), Asked::parts);
-        let resolved = |dice: &mut dyn Dice| Ok(resolve(&creature, (kind, name), asked, dice)?);
+        let advantage = asked.map_or(wanted.advantage, |asked| asked.advantage);
+        let dc = asked.and_then(|asked| asked.dc);
+        let of = asked.map_or_else(|| wanted.parts(), Asked::parts);
+        let resolved = |dice: &mut dyn Dice| Ok(resolve(&creature, of, (advantage, dc), dice)?);
         let (outcome, _) = streams::roll(tx, campaign, &Wish::default(), resolved).await?;
         let own = NewMessage {
             player_id: Some(who.id.0),
@@ -162,6 +196,7 @@ async fn checked(
             whisper_to: asking.iter().filter(|asking| asking.is_whisper).map(|_| "gm".to_owned()).collect(),
             ..NewMessage::chat(Author::Player, &who.name, String::new())
         };
+        let own = if asking.is_some() { own } else { wanted.readers.of(own) };
         let told = match outcome.automatic.filter(|_| outcome.die_result == 0) {
             Some(automatic) => {
                 let does = if automatic == Automatic::Success { "succeeds" } else { "fails" };
@@ -172,7 +207,7 @@ async fn checked(
             }
             None => dice::told(facts(outcome, asked)?, own),
         };
-        let told = match message {
+        let told = match wanted.asked {
             Some(message) => answering(told, message),
             None => told,
         };
@@ -185,7 +220,7 @@ async fn checked(
 /// The roll of a check or save. What came of it is told if the difficulty was.
 fn facts(outcome: Outcome, asked: Option<&Asked>) -> Result<RollFacts> {
     Ok(RollFacts {
-        formula: format!("1d20{}", outcome.total_modifier),
+        formula: format!("{}{}", d20(outcome.advantage), outcome.total_modifier),
         total: outcome.total.into(),
         outcome: asked.and_then(|asked| asked.outcome(outcome.total, outcome.success)),
         flavor: outcome.check_type,
@@ -196,13 +231,12 @@ fn facts(outcome: Outcome, asked: Option<&Asked>) -> Result<RollFacts> {
 fn resolve(
     creature: &Creature,
     (kind, name): (&str, &str),
-    asked: Option<&Asked>,
+    (advantage, dc): (Advantage, Option<i32>),
     dice: &mut dyn Dice,
 ) -> std::result::Result<Outcome, RuleError> {
     // The rules ask for a difficulty. Nobody is told what they make of one that was not told.
-    let dc = asked.and_then(|asked| asked.dc).unwrap_or(10);
-    let how =
-        Circumstances { advantage: asked.map(|asked| asked.advantage).unwrap_or_default(), ..Circumstances::default() };
+    let dc = dc.unwrap_or(10);
+    let how = Circumstances { advantage, ..Circumstances::default() };
     let name = name.to_owned();
     match kind {
         "skill" => resolve_skill_check(creature, &SkillCheckArgs { skill: name, dc, ability: None }, &how, dice),

@@ -115,3 +115,10 @@ pub(super) struct Fights {
     /// The form's token; empty where forms need none.
     token: String,
 }
+
+impl Fights {
+    /// Whether it is the player's turn in one of them.
+    pub(super) fn are_mine(&self) -> bool {
+        self.fights.iter().any(|fight| fight.is_readers_turn)
+    }
+}

@@ -61,6 +61,7 @@ struct Page<'a> {
     location_open: bool,
     missed: Option<Missed>,
     plans: bool,
+    is_my_turn: bool,
     /// What the composer begins with.
     text: String,
     /// Whether a phone begins with the fights.
@@ -183,9 +184,10 @@ async fn sat_down(
     let table = format!("/play/{link}");
     let campaign = resource::find::<Campaigns>(&seat.tx, &seat.caller, None, &Ref::Id(seat.campaign)).await?;
     let (sheet, vitals) = sheet_and_vitals(&seat, &who, link).await?;
-    let Around { paused, people, here, location, plans, fights } =
+    let Around { paused, people, here, location, plans, fights: is_in_fight } =
         around(app, &seat, link, wished.to.as_deref()).await?;
     let missed = missed(&seat).await?;
+    let fights = seat.fights(link).await?;
     let shown = Page {
         link,
         player: seat.player,
@@ -197,13 +199,14 @@ async fn sat_down(
         })?,
         vitals,
         sheet,
-        fights: seat.fights(link).await?.render().map_err(Error::internal)?,
+        is_my_turn: fights.are_mine(),
+        fights: fights.render().map_err(Error::internal)?,
         name: who.name,
         paused,
         people,
         here,
         location,
-        location_open: !fights && newest.len() < BEGINNING,
+        location_open: !is_in_fight && newest.len() < BEGINNING,
         missed,
         plans,
         fights_first: wished.view.as_deref() == Some("fights"),

@@ -7,6 +7,7 @@ use base::{
 use db::tenancy::TenantTx;
 use entity::{CampaignId, message::Type};
 use rules::dice::Names;
+use serde::Deserialize;
 use world::{
     dice::{
         rolls::{self, RollInput},
@@ -20,12 +21,16 @@ use world::{
 const WHAT_FOR_CHARS_MAX: usize = 200;
 
 /// Who reads a roll.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub(crate) enum Readers {
+    #[default]
+    #[serde(rename = "everybody")]
     Everybody,
     /// The game master, and who rolls.
+    #[serde(rename = "gm")]
     MasterToo,
     /// Only the game master.
+    #[serde(rename = "blind")]
     MasterAlone,
 }
 

@@ -4,7 +4,7 @@ use askama::Template;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::again::Attempts;
+use super::{again::Attempts, when};
 use crate::emblem::Emblem;
 use base::error::{Error, Result};
 use entity::MessageId;
@@ -28,7 +28,7 @@ pub(crate) struct MessageView<'a> {
 
 /// What its reader can do with a message.
 pub(crate) struct Foot<'a> {
-    /// The path of the reader's table.
+    /// The path of the reader's table; empty where nothing can be done and the page has the times.
     pub(crate) table: &'a str,
     /// The hidden fields of its forms.
     pub(crate) fields: &'a str,
@@ -43,6 +43,12 @@ pub(crate) struct Foot<'a> {
 impl MessageView<'_> {
     fn emblem(&self) -> Emblem {
         Emblem::of(self.message.name())
+    }
+
+    /// When it was said, for programs and for people.
+    fn when(&self) -> Option<(String, String)> {
+        let at = self.message.created_at;
+        (!self.foot.table.is_empty()).then(|| (when::for_programs(at), when::day_and_time(at)))
     }
 }
 

@@ -4,7 +4,7 @@
 //!   and go on.
 //! - [`command`] reads what begins with a slash, [`whisper`] whom it is for by their [`name`], and [`dice`] rolls a formula. [`notes`] are what
 //!   is said to one reader alone.
-//! - [`story`] shows everything that was said, and makes files of it.
+//! - [`story`] shows everything that was said, and makes files of it. [`when`] writes times.
 
 pub(crate) mod again;
 pub(crate) mod command;
@@ -15,6 +15,7 @@ pub(crate) mod name;
 pub(crate) mod notes;
 pub(crate) mod reply;
 pub(crate) mod story;
+mod when;
 pub(crate) mod whisper;
 
 /// How long a page waits before it connects again.

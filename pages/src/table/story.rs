@@ -3,9 +3,12 @@
 use actix_web::{HttpResponse, web::Bytes};
 use askama::Template;
 use futures_util::stream;
-use time::{Date, Duration, OffsetDateTime, format_description::FormatItem, macros::format_description};
+use time::{Date, Duration, OffsetDateTime};
 
-use super::message::{Foot, MessageView};
+use super::{
+    message::{Foot, MessageView},
+    when,
+};
 use crate::marks::Marked;
 use base::{
     error::{Error, Result},
@@ -28,9 +31,6 @@ const LINES_READ: i64 = 200;
 const WORDS_CHARS_MAX: usize = 200;
 /// A session begins after so long without a line.
 const BREAK: Duration = Duration::hours(4);
-
-const DAY: &[FormatItem<'_>] = format_description!("[year]-[month]-[day]");
-const TIME: &[FormatItem<'_>] = format_description!("[hour]:[minute]");
 
 /// Which lines are asked for.
 #[derive(Deserialize)]
@@ -144,22 +144,14 @@ fn lines(messages: &[VisibleMessage], former: Option<&VisibleMessage>, is_gaples
         let Turned { session, .. } = calendar.turn(message.created_at);
         let day = message.created_at.date();
         Ok(Line {
-            day: (last.replace(day) != Some(day)).then(|| shown(day)),
+            day: (last.replace(day) != Some(day)).then(|| when::day(day)),
             begins: is_gapless && session.is_some_and(|session| session > 1),
-            time: format(message.created_at, TIME),
-            at: format(message.created_at, format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z")),
+            time: when::time(message.created_at),
+            at: when::for_programs(message.created_at),
             html: MessageView { message, foot: foot(), is_changed: false }.render().map_err(Error::internal)?,
         })
     };
     messages.iter().map(line).collect()
-}
-
-fn format(at: OffsetDateTime, how: &[FormatItem<'_>]) -> String {
-    at.format(how).unwrap_or_default()
-}
-
-fn shown(day: Date) -> String {
-    day.format(DAY).unwrap_or_default()
 }
 
 /// Counts days and sessions while lines go by.
@@ -248,12 +240,12 @@ impl<T: Source> Written<T> {
         for message in &found {
             let Turned { day, session } = self.calendar.turn(message.created_at);
             if day.is_some() || session.is_some() {
-                self.heading(out, &shown(message.created_at.date()));
+                self.heading(out, &when::day(message.created_at.date()));
             }
             match self.format {
                 Format::Markdown => markdown(out, message),
                 Format::Html => {
-                    let time = format(message.created_at, TIME);
+                    let time = when::time(message.created_at);
                     FileLine { message, time }.render_into(out).map_err(Error::internal)?;
                 }
             }
@@ -303,7 +295,7 @@ fn markdown(out: &mut String, message: &VisibleMessage) {
         }
     };
     let ooc = if message.is_ooc() { ", out of character" } else { "" };
-    let lead = format!("**{name}**{to} ({}{ooc})", format(message.created_at, TIME));
+    let lead = format!("**{name}**{to} ({}{ooc})", when::time(message.created_at));
     for roll in &message.rolls {
         out.push('\n');
         let flavor = Marked::plain(&roll.flavor);
@@ -320,7 +312,7 @@ fn markdown(out: &mut String, message: &VisibleMessage) {
         let text = Marked::of(&message.content).markdown();
         out.push_str(&match () {
             () if message.is_of_the_game => {
-                format!("({}{to}) {}\n", format(message.created_at, TIME), Marked::plain(&message.content))
+                format!("({}{to}) {}\n", when::time(message.created_at), Marked::plain(&message.content))
             }
             () if message.is_emote() => format!("{lead} {text}\n"),
             () => format!("{lead}: {text}\n"),
