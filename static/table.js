@@ -4,6 +4,23 @@
 // A player's table has pages and forms below it.
 const table = location.pathname.startsWith("/play/") ? location.pathname.split("/").slice(0, 3).join("/") : location.pathname;
 
+// What this browser keeps.
+const kept = {
+  get(name) {
+    try {
+      return localStorage.getItem(name);
+    } catch {
+      return null;
+    }
+  },
+  set(name, text) {
+    try {
+      if (text) localStorage.setItem(name, text);
+      else localStorage.removeItem(name);
+    } catch { /* It keeps nothing. */ }
+  },
+};
+
 // What is typed and not sent is kept in this browser until it is sent, for the case that the visit ends meanwhile. It is for the character
 // that it was written as; the page of somebody without a visit does not know which one.
 const draft = {
@@ -11,17 +28,14 @@ const draft = {
   player: document.querySelector("[data-player]")?.dataset.player ?? null,
   get() {
     try {
-      const { player, text } = JSON.parse(localStorage.getItem(this.name)) ?? {};
+      const { player, text } = JSON.parse(kept.get(this.name)) ?? {};
       return !player || player === this.player ? text ?? "" : "";
     } catch {
       return "";
     }
   },
   set(text) {
-    try {
-      if (text) localStorage.setItem(this.name, JSON.stringify({ player: this.player, text }));
-      else localStorage.removeItem(this.name);
-    } catch { /* The browser keeps nothing. */ }
+    kept.set(this.name, text && JSON.stringify({ player: this.player, text }));
   },
 };
 const unsent = document.getElementById("unsent");
@@ -157,9 +171,13 @@ if (log) {
     let wasMine = isMine();
     const told = "sound at my turn";
     let audio;
-    const chime = () => {
+    // A browser lets a page be heard once its reader has done something on it. What could not be heard then is not heard later.
+    const tune = () => {
       audio ??= new AudioContext();
-      audio.resume();
+      return audio.resume();
+    };
+    const chime = () => {
+      if (audio?.state !== "running") return;
       for (const [n, pitch] of [587, 880].entries()) {
         const [tone, volume] = [audio.createOscillator(), audio.createGain()];
         const begin = audio.currentTime + n * 0.18;
@@ -171,18 +189,13 @@ if (log) {
         tone.stop(begin + 0.5);
       }
     };
-    try {
-      sound.checked = localStorage.getItem(told) !== null;
-    } catch { /* The browser keeps nothing. */ }
+    sound.checked = kept.get(told) !== null;
     sound.closest("[hidden]").hidden = false;
     sound.addEventListener("change", () => {
-      // Browsers let a page be heard once its reader has clicked on it.
-      if (sound.checked) chime();
-      try {
-        if (sound.checked) localStorage.setItem(told, "1");
-        else localStorage.removeItem(told);
-      } catch { /* The browser keeps nothing. */ }
+      kept.set(told, sound.checked ? "1" : "");
+      if (sound.checked) tune().then(chime);
     });
+    for (const done of ["pointerdown", "keydown"]) addEventListener(done, () => { if (sound.checked) tune(); }, { once: true });
     new MutationObserver(() => {
       const mine = isMine();
       document.title = (mine ? "Your turn · " : "") + untitled;
@@ -190,6 +203,37 @@ if (log) {
       wasMine = mine;
     }).observe(fights, { childList: true, subtree: true });
   }
+
+  // Who sees rolls by click is one choice, kept in this browser: a roll that was to be hidden cannot be taken back.
+  const readers = [...document.querySelectorAll("[name=readers]")];
+  const chosenReaders = `rolls seen ${table}`;
+  const showReaders = (value) => { for (const list of readers) list.value = value; };
+  if (readers.length > 0) showReaders(kept.get(chosenReaders) ?? "everybody");
+  for (const list of readers) {
+    list.addEventListener("change", () => {
+      showReaders(list.value);
+      kept.set(chosenReaders, list.value);
+    });
+  }
+
+  // The description of a location is open where somebody comes to, and closed in a fight.
+  const place = document.getElementById("location");
+  if (place) {
+    const name = () => place.querySelector("b").textContent;
+    let last = name();
+    new MutationObserver(() => {
+      if (place.querySelector("[data-fights]")) place.open = false;
+      else if (name() !== last) place.open = true;
+      last = name();
+    }).observe(place, { childList: true });
+  }
+  // What is already there is not shown again, so that the focus stays where it is and nothing is read aloud twice.
+  document.body.addEventListener("htmx:sseBeforeMessage", (event) => {
+    if (!["location", "here", "people", "paused"].includes(event.detail.type)) return;
+    const shown = document.createElement("div");
+    shown.innerHTML = event.detail.data;
+    if (shown.innerHTML === event.target.innerHTML) event.preventDefault();
+  });
 
   // Each connection sends the reply from its first word, so what is there is removed.
   document.body.addEventListener("htmx:sseOpen", (event) => {
@@ -217,9 +261,9 @@ if (log) {
     if (event.target.closest(".retry")) said.querySelectorAll("[data-failed]").forEach((failed) => failed.remove());
   });
 
-  // What was said to this player alone is gone after the next words.
+  // What was said to this player alone is gone after the next words or roll.
   document.body.addEventListener("htmx:beforeRequest", (event) => {
-    if (!event.target.contains(words)) return;
+    if (!event.target.contains(words) && !event.target.matches(".rolls, .dice-tray")) return;
     for (const aside of document.querySelectorAll(".aside")) aside.dataset.old = "";
   });
   document.body.addEventListener("htmx:afterRequest", (event) => {
@@ -231,8 +275,10 @@ if (log) {
     // one roll; who sees the rolls stays chosen.
     if (event.target.matches(".rolls")) {
       document.getElementById("view-talk").checked = true;
-      event.target.elements.advantage.value = "none";
+      const isDamage = event.detail.requestConfig.parameters.of?.startsWith("damage ");
+      if (!isDamage) event.target.elements.advantage.value = "none";
     }
+    if (event.target.matches(".rolls, .dice-tray")) for (const aside of document.querySelectorAll(".aside[data-old]")) aside.remove();
     if (event.target.contains(words) && event.target.matches("form")) {
       words.value = "";
       draft.set("");
@@ -297,12 +343,13 @@ if (log) {
     const { to, as, whisper, text: offered } = link.dataset;
     event.preventDefault();
     document.getElementById("view-talk").checked = true;
-    // The text in the field stays, without the beginning of a whisper to somebody else, and if it was not offered.
+    // The text in the field stays, without the beginning of a whisper to somebody else. One offer takes the place of another.
     const isOffered = [...document.querySelectorAll("a[data-text]")].some((other) => other.dataset.text === words.value);
-    const text = isOffered ? "" : words.value.replace(/^\/w(hisper)?\s+("[^"]*"|\S+)\s*/i, "");
+    const text = isOffered && offered ? "" : words.value.replace(/^\/w(hisper)?\s+("[^"]*"|\S+)\s*/i, "");
     if (to !== undefined) choose("to", to);
     if (as) choose("as", as);
     words.value = whisper ? `/w ${whisper} ${text}` : text || (offered ?? "");
+    draft.set(words.value);
     words.focus();
     words.setSelectionRange(words.value.length, words.value.length);
   });

@@ -4,14 +4,17 @@
 const format = (options) => new Intl.DateTimeFormat(undefined, options);
 const hour = format({ hour: "2-digit", minute: "2-digit" });
 const dayAndHour = format({ month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
+const yearToHour = format({ year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" });
 const whole = format({ dateStyle: "full", timeStyle: "short" });
 const day = format({ dateStyle: "full" });
 
 const localize = (time) => {
   const at = new Date(time.dateTime);
   if (time.title || Number.isNaN(at.valueOf())) return;
-  const isToday = at.toDateString() === new Date().toDateString();
-  time.textContent = (isToday || time.matches(".line > time") ? hour : dayAndHour).format(at);
+  const now = new Date();
+  const isOfADay = at.toDateString() === now.toDateString() || time.matches(".line > time");
+  const shown = isOfADay ? hour : at.getFullYear() === now.getFullYear() ? dayAndHour : yearToHour;
+  time.textContent = shown.format(at);
   time.title = whole.format(at);
 };
 const localizeAll = (root) => root.querySelectorAll("time[datetime]").forEach(localize);

@@ -57,7 +57,7 @@ async fn commands_do_what_people_know_them_to() {
     assert!(others.contains("Run.") && !others.contains("I am the thief.") && !others.contains("1d1+6"), "{others}");
     // A blind roll is told to who rolls, and shown to nobody but the game master.
     let told = says(&alice, "/blindroll 1d1+41 # luck").await.expect(200);
-    assert!(told.text.contains("Only the game master sees the result."), "{}", told.text);
+    assert!(told.text.contains("Only the game master sees what came of it."), "{}", told.text);
     let rolled = newest(&world).await;
     assert_eq!((&rolled["blind"], &rolled["roll"]["total"]), (&json!(true), &json!(42)));
     assert!(!alice.page().await.contains("<strong>42</strong>"));

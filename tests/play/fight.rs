@@ -186,10 +186,23 @@ async fn a_sheet_rolls_by_click() {
     let said = browser.count("#said article").await;
     browser.js("document.querySelector('#sheet details').open = true").await;
     browser.click("#sheet button[value='skill Stealth']").await;
-    browser.sees("#pending", "You rolled. Only the game master sees the result.").await;
+    browser.sees("#pending", "Only the game master sees what came of it.").await;
     assert_eq!(browser.count("#said article").await, said);
     let told = world.get("/messages?sort=-created_at&limit=1").await.expect(200).body["items"][0].clone();
     assert_eq!((&told["blind"], &told["roll"]["formula"]), (&json!(true), &json!("2d20kl+4")), "{told}");
+    // Damage leaves the advantage to the attack. The choice of who sees rolls is one, also after the page is loaded again.
+    browser.choose(".how [name=advantage]", "advantage").await;
+    browser.click("#sheet button[value='damage Longsword']").await;
+    browser.until("the roll", "return document.querySelectorAll('#pending .aside').length === 1").await;
+    assert_eq!(browser.value(".how [name=advantage]").await, "advantage");
+    assert_eq!(browser.value(".dice-tray [name=readers]").await, "blind");
+    browser.goto(&format!("{}/play/port-town", server.url)).await;
+    browser.until("the choice", "return document.querySelector('.how [name=readers]').value === 'blind'").await;
+    browser.click(".dice-buttons button[value='1d12']").await;
+    browser.sees("#pending", "Only the game master sees what came of it.").await;
+    assert_eq!(browser.count("#said article").await, said);
+    browser.choose(".dice-tray [name=readers]", "everybody").await;
+    assert_eq!(browser.value(".how [name=readers]").await, "everybody");
     // In a fight the sheet is that of the fight, and attacks are the fight's.
     fight(&world).await;
     browser.until("the fight", "return document.querySelector('#fights h2')").await;

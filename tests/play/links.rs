@@ -404,7 +404,11 @@ async fn whoever_comes_back_reads_what_was_missed() {
     let story = guest.get(path.split_once('"').unwrap().0).await.expect(200).text;
     assert!(story.contains("Meanwhile 0.") && story.contains("Meanwhile 2.") && !story.contains("Before."), "{story}");
     assert_eq!(story.matches("class=\"line\"").count(), 3);
-    assert!(guest.page().await.contains("since you were here"), "also when the page is loaded again");
+    // Also when the page is loaded again, and whatever is said since.
+    guest.send(guest.form("/play/port-town/say", &[("text", "I am back.")])).await.expect(303);
+    says(&world, json!({ "content": "Welcome." })).await;
+    let page = guest.page().await;
+    assert!(page.contains(">3 lines</a> since you were here") && page.contains("Welcome."), "{page}");
     // Whoever has been back for half an hour has read it.
     sqlx::query("UPDATE player_link SET back_at = now() - interval '31 minutes'").execute(&mut db).await.unwrap();
     let page = guest.page().await;

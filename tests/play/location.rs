@@ -40,7 +40,7 @@ async fn the_table_begins_with_the_location() {
     let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
     let page = alice.page().await;
     let shown = words(location(&page)).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(shown, "Starting Room Here: Mallory Ask Innkeeper Bob for news Look around Listen");
+    assert_eq!(shown, "Starting Room Here: Mallory Look around Listen Find a way out");
     assert!(
         location(&page).starts_with(" class=\"location\"") && page.contains("sse-swap=\"location\" open>"),
         "{page}"
@@ -67,7 +67,7 @@ async fn the_table_begins_with_the_location() {
     assert!(shown.contains("<b dir=\"auto\">Town Square</b>"), "as it is written: {shown}");
     assert!(shown.contains("<p dir=\"auto\">Alice knows it.") && !shown.contains("More."), "{shown}");
     assert!(!page.contains("<img src") && !page.contains("vault") && !page.contains("It burns"), "{page}");
-    assert!(shown.contains("Get to know &#60;img") && shown.contains("Ask Innkeeper Bob for news"), "{shown}");
+    assert!(shown.contains("Get to know &#60;img") && !shown.contains("Innkeeper Bob"), "{shown}");
     assert_eq!(
         panel(&page).iter().map(|(heading, names)| (heading.as_str(), names.len())).collect::<Vec<_>>(),
         [("Who is here", 1), ("Others", 1), ("Other characters of the game", 1)]
@@ -81,6 +81,13 @@ async fn the_table_begins_with_the_location() {
     let filled = alice.get("/play/port-town?to=&text=%3C%2Ftextarea%3E").await.expect(200).text;
     assert!(filled.contains("&#60;/textarea&#62;</textarea>"), "{filled}");
     assert!(!filled.contains("\" selected>"), "everyone at the table: {filled}");
+
+    // Nobody can ask the dead.
+    let (stats, alive) = (json!({ "hp": 0, "max_hp": 7 }), json!({ "hp": 7, "max_hp": 7 }));
+    world.patch("/npcs/harbour_ilse", json!({ "stats": stats })).await.expect(200);
+    let page = alice.page().await;
+    assert!(!location(&page).contains("Get to know") && page.contains("does not answer now"), "{page}");
+    world.patch("/npcs/harbour_ilse", json!({ "stats": alive, "location": null })).await.expect(200);
 
     // Who is nowhere begins with the world. Whoever fights has other things to do, and a paused AI cannot be asked.
     world
@@ -96,8 +103,8 @@ async fn the_table_begins_with_the_location() {
         location(&page).contains("A cold coast.") && location(&page).contains(">port-town</b></summary>"),
         "{page}"
     );
-    assert!(!location(&page).contains("Innkeeper Bob"), "{page}");
-    assert_eq!(panel(&page)[0].0, "Others", "{page}");
+    assert!(location(&page).contains("Get to know") && !location(&page).contains("Innkeeper Bob"), "{page}");
+    assert_eq!(panel(&page)[0].0, "People", "{page}");
     let fight = json!({ "participants": [{ "id": "alice", "character_id": ALICE, "initiative": 12 }] });
     world.post("/encounters", fight).await.expect(201);
     let page = alice.page().await;
@@ -119,16 +126,35 @@ async fn the_location_follows_the_character() {
     browser.sees("#location", "Here: Ilse").await;
     // What one could do is written, not done, and takes the place only of what was offered.
     browser.click("#location [data-to='harbour_ilse']").await;
-    assert_eq!(browser.value("#text").await, "What is new here?");
+    assert_eq!(browser.value("#text").await, "What is new?");
     browser.click("#location li:last-child a").await;
     let offered = browser.value("#text").await;
-    assert!(offered.contains("look"), "{offered}");
+    assert!(offered.contains("listen"), "{offered}");
     assert_ne!(browser.value("#to").await, "harbour_ilse");
+    browser.click("#here [data-to='innkeeper_bob']").await;
+    assert_eq!(browser.value("#text").await, offered, "who is chosen afterwards is asked the same");
     browser.write("#text", "I knock.").await;
     browser.click("#location [data-to='harbour_ilse']").await;
     let kept = (browser.value("#text").await, browser.value("#to").await);
     assert_eq!(kept, ("I knock.".to_owned(), "harbour_ilse".to_owned()));
+    // It is open where somebody comes to, and closed by the first words and in a fight.
+    let open = |is: bool| {
+        browser.until(format!("open: {is}"), format!("return document.getElementById('location').open === {is}"))
+    };
+    browser.click("#location summary").await;
+    open(false).await;
+    world.patch("/characters/player_alice", json!({ "location": "harbour" })).await.expect(200);
+    browser.sees("#location", "Harbour").await;
+    open(true).await;
+    // What has not changed is not shown again.
+    browser.js("document.querySelector('#location a').focus(); window.offer = document.activeElement").await;
+    world.patch("/npcs/innkeeper_bob", json!({ "name": "Bob" })).await.expect(200);
+    browser.sees("#here", "Bob").await;
+    assert_eq!(browser.js("return document.activeElement === window.offer").await, true);
+    let fight = json!({ "participants": [{ "id": "alice", "character_id": ALICE, "initiative": 12 }] });
+    world.post("/encounters", fight).await.expect(201);
+    open(false).await;
     says(&world, json!({ "content": "It rains." })).await;
     browser.sees("#said", "It rains.").await;
-    assert_eq!(browser.count("#said article").await, 1);
+    browser.until("the fight and the rain", "return document.querySelectorAll('#said article').length === 2").await;
 }

@@ -56,18 +56,21 @@ pub struct Person {
     pub name: String,
     /// Whether it has a greeting for the player, because their conversation has not begun.
     pub greets: bool,
-    /// Whether its AI is paused.
-    pub is_paused: bool,
+    /// Whether it does not answer now: its AI is paused, or it is dead or unconscious.
+    pub is_silent: bool,
     /// Whether it is where the player's character is.
     pub is_here: bool,
+    /// Whether it has no location.
+    pub is_nowhere: bool,
 }
 
 impl Person {
     /// `here` is the location of the player's character.
     fn of(row: &PgRow, here: Option<&str>) -> Result<Self> {
-        let (id, slug, name, greets, is_paused, location): (_, _, _, _, _, Option<String>) = row.read_all()?;
+        let (id, slug, name, greets, is_silent, location): (_, _, _, _, _, Option<String>) = row.read_all()?;
+        let is_nowhere = location.is_none();
         let is_here = here.zip(location).is_some_and(|(here, location)| npcs::place::is_same(here, &location));
-        Ok(Self { id, slug, name, greets, is_paused, is_here })
+        Ok(Self { id, slug, name, greets, is_silent, is_here, is_nowhere })
     }
 }
 
@@ -81,6 +84,8 @@ pub struct Company {
     pub who: String,
     /// Whether the character is in a fight.
     pub fights: bool,
+    /// Whether the character is dead or unconscious.
+    pub has_fallen: bool,
 }
 
 /// The NPCs at the character's location, and those without a location, which are nowhere but can be written to. If the character has no
@@ -90,7 +95,8 @@ pub struct Company {
 /// `not_found` if the character is gone.
 pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Company> {
     let sql = format!(
-        "SELECT name, location, {FIGHT_OF_CHARACTER} IS NOT NULL AS fights FROM character WHERE tenant_id = $1 AND id = $2"
+        "SELECT name, location, {FIGHT_OF_CHARACTER} IS NOT NULL AS fights, \
+           character_fallen(hp, max_hp, death_saves, conditions) IS NOT NULL AS has_fallen FROM character WHERE tenant_id = $1 AND id = $2"
     );
     let row = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())
@@ -98,7 +104,7 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
         .fetch_optional(&mut *tx.connection().await)
         .await?
         .ok_or_else(|| Error::not_found("character"))?;
-    let (who, location, fights): (_, Option<String>, _) = row.read_all()?;
+    let (who, location, fights, has_fallen): (_, Option<String>, _, _) = row.read_all()?;
     let location = location.filter(|location| !location.trim().is_empty());
     let spellings = match &location {
         Some(location) => Some(npcs::place::spellings(tx, campaign, location).await?),
@@ -107,8 +113,9 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
     let rows = sqlx::query(
         "SELECT id, slug, name, greetings <> '[]' AND NOT EXISTS (SELECT FROM message m WHERE m.tenant_id = $1 AND m.entity_id = npc.id \
              AND m.player_id = $5 AND m.turn_id IS NOT NULL) AS greets, \
-             p.all_of_them OR npc.id = ANY (p.entities) AS is_paused, location \
-           FROM (SELECT all_ai_paused(c.settings) AS all_of_them, ai_paused_alone($1, c.id, c.settings) AS entities \
+             p.all_of_them OR npc.id = ANY (p.entities) OR NOT notices(stats, conditions, p.dead_speak) AS is_silent, location \
+           FROM (SELECT all_ai_paused(c.settings) AS all_of_them, ai_paused_alone($1, c.id, c.settings) AS entities, \
+                     coalesce(c.settings -> 'dead_speak' = 'true', false) AS dead_speak \
                  FROM campaign c WHERE c.tenant_id = $1 AND c.id = $2) p, npc WHERE npc.tenant_id = $1 AND npc.campaign_id = $2 \
            AND ($3::text[] IS NULL OR location = ANY ($3) OR location IS NULL) \
          ORDER BY location IS NULL, name COLLATE natural_order, id LIMIT $4",
@@ -121,7 +128,7 @@ pub async fn company(tx: &TenantTx, campaign: Uuid, player: Uuid) -> Result<Comp
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let npcs = stored::each(&rows, |row| Person::of(row, location.as_deref()));
-    Ok(Company { npcs, location, who, fights })
+    Ok(Company { npcs, location, who, fights, has_fallen })
 }
 
 /// The text of the lore about a location that has the highest priority, of what everybody may know. At most the first
@@ -149,7 +156,7 @@ pub async fn about(tx: &TenantTx, campaign: CampaignId, location: &str) -> Resul
 /// Database errors.
 pub async fn characters(tx: &TenantTx, campaign: CampaignId, here: Option<&str>) -> Result<Vec<Person>> {
     let rows = sqlx::query(
-        "SELECT id, slug, name, false AS greets, false AS is_paused, location FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name COLLATE natural_order, id LIMIT $3",
+        "SELECT id, slug, name, false AS greets, false AS is_silent, location FROM character WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY name COLLATE natural_order, id LIMIT $3",
     )
     .bind(tx.tenant())
     .bind(campaign.0)

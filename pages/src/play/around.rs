@@ -36,7 +36,7 @@ impl<'a> People<'a> {
         let (here, others) = company.npcs.iter().partition(|person| person.is_here);
         let is_known =
             |chosen: &&str| matches!(*chosen, "" | GAME) || company.npcs.iter().any(|npc| npc.slug == *chosen);
-        let groups = [("Here", here), ("Others", others)];
+        let groups = [("Here", here), (if company.location.is_some() { "Others" } else { "People" }, others)];
         Self { groups, plans, fights: company.fights, chosen: chosen.filter(is_known) }
     }
 
@@ -74,12 +74,12 @@ impl<'a> Here<'a> {
             let found = others.iter().filter(move |character| character.is_here == is_here);
             found.take(CHARACTERS_SHOWN).map(|character| (character, true))
         };
+        let is_somewhere = company.location.is_some();
         let mut groups = vec![
             Group { heading: "Who is here", people: npcs(true).chain(characters(true)).collect() },
-            Group { heading: "Others", people: npcs(false).collect() },
+            Group { heading: if is_somewhere { "Others" } else { "People" }, people: npcs(false).collect() },
             Group { heading: "Other characters of the game", people: characters(false).collect() },
         ];
-        let is_somewhere = company.location.is_some();
         groups.retain(|group| !group.people.is_empty() || group.heading == "Who is here" && is_somewhere);
         Self { link, groups }
     }

@@ -10,7 +10,7 @@ use edge::http::resource::{self, Ref};
 use entity::CampaignId;
 use world::{
     campaigns::Campaigns,
-    interchange::text::{fill, same_for_all, within},
+    interchange::text::{choices, fill, same_for_all, within},
     lore::MARKDOWN,
     table::{Company, Person, about},
 };
@@ -22,6 +22,8 @@ pub(super) const GAME: &str = "*";
 const NAMES_SHOWN: usize = 5;
 /// The most characters of what is told.
 const TOLD_CHARS_MAX: usize = 600;
+/// The most characters of a text with its macros filled in.
+const FILLED_CHARS_MAX: usize = 10_000;
 /// How many things to do are offered, and how many of them are about people.
 const WAYS: usize = 3;
 const WAYS_TO_PEOPLE: usize = 2;
@@ -38,6 +40,8 @@ pub(super) struct LocationView<'a> {
     /// The first of those who are there, and how many more there are. None if the character has no location.
     there: Option<(Vec<&'a str>, usize)>,
     ways: Vec<Way>,
+    /// Whether the character is in a fight. Then the description is closed.
+    fights: bool,
 }
 
 /// Something that one could do: a text for somebody, which is not sent before the player sends it.
@@ -83,9 +87,9 @@ impl<'a> LocationView<'a> {
             let all = || company.npcs.iter().chain(others).filter(|person| person.is_here);
             (all().take(NAMES_SHOWN).map(|person| person.name.as_str()).collect(), all().skip(NAMES_SHOWN).count())
         });
-        let told = told_to(&company.who, &first_paragraph(&told));
-        let ways = if company.fights { Vec::new() } else { ways(&company.npcs, plans) };
-        Ok(Self { table: format!("/play/{link}"), name, told, there, ways })
+        let told = beginning(&first_paragraph(&told_to(&company.who, &told)));
+        let ways = if company.fights || company.has_fallen { Vec::new() } else { ways(company, plans) };
+        Ok(Self { table: format!("/play/{link}"), name, told, there, ways, fights: company.fights })
     }
 
     /// The piece.
@@ -97,20 +101,22 @@ impl<'a> LocationView<'a> {
     }
 }
 
-/// What one could do: first what those can be asked who are there, then what one can do alone.
-fn ways(npcs: &[Person], plans: bool) -> Vec<Way> {
-    let asked = npcs.iter().filter(|npc| !npc.is_paused).take(WAYS_TO_PEOPLE).map(|npc| {
+/// What one could do: first what those can be asked who are there, then what one can do alone. Whoever is nowhere can ask who is nowhere, too.
+fn ways(company: &Company, plans: bool) -> Vec<Way> {
+    let is_near = |npc: &&Person| npc.is_here || company.location.is_none() && npc.is_nowhere;
+    let near = company.npcs.iter().filter(is_near).filter(|npc| !npc.is_silent);
+    let asked = near.take(WAYS_TO_PEOPLE).map(|npc| {
         let (does, text) = if npc.greets {
             (format!("Get to know {}", npc.name), "Good day. Who are you?")
         } else {
-            (format!("Ask {} for news", npc.name), "What is new here?")
+            (format!("Ask {} for news", npc.name), "What is new?")
         };
         Way { label: does, to: npc.slug.clone(), text }
     });
     let alone = [
         ("Look around", "I look around.", "/me looks around"),
         ("Listen", "I stop and listen.", "/me stops and listens"),
-        ("Find a way on", "I look for a way on.", "/me looks for a way on"),
+        ("Find a way out", "I look for a way out.", "/me looks for a way out"),
     ];
     let alone = alone.into_iter().map(|(does, asked, shown)| {
         let (to, text) = if plans { (GAME, asked) } else { ("", shown) };
@@ -119,16 +125,25 @@ fn ways(npcs: &[Person], plans: bool) -> Vec<Way> {
     asked.chain(alone).take(WAYS).collect()
 }
 
-/// A text with its macros filled in for a player, not too long.
+/// A text with its macros filled in for a player. A macro without an end may be a comment that was cut off.
 fn told_to(player: &str, text: &str) -> String {
-    let filled = fill(text, TOLD_CHARS_MAX + 1, |name, value| match name {
+    let whole = match text.rfind("{{") {
+        Some(at) if !text[at..].contains("}}") => &text[..at],
+        _ => text,
+    };
+    fill(whole, FILLED_CHARS_MAX, |name, value| match name {
         "user" => Some(player.to_owned().into()),
+        "random" | "pick" => choices(value).next().map(Into::into),
         _ => same_for_all(name, value),
-    });
-    if filled.chars().count() <= TOLD_CHARS_MAX {
-        return filled;
+    })
+}
+
+/// The beginning of a text that may be too long.
+fn beginning(text: &str) -> String {
+    if text.chars().count() <= TOLD_CHARS_MAX {
+        return text.to_owned();
     }
-    let cut = within(&filled, TOLD_CHARS_MAX);
+    let cut = within(text, TOLD_CHARS_MAX);
     let words = cut.rsplit_once(char::is_whitespace).map_or(cut, |(words, _)| words);
     format!("{}…", words.trim_end())
 }
@@ -153,7 +168,7 @@ fn first_paragraph(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{TOLD_CHARS_MAX, first_paragraph, told_to};
+    use super::{TOLD_CHARS_MAX, beginning, first_paragraph, told_to};
 
     #[test]
     fn the_first_paragraph_is_told_in_plain_words() {
@@ -169,8 +184,19 @@ mod tests {
         ] {
             assert_eq!(first_paragraph(text), told, "{text}");
         }
-        assert_eq!(told_to("Alice", "{{user}} is cold. {{char}} is not.{{// no}}"), "Alice is cold. {{char}} is not.");
-        let long = told_to("Alice", &"wörd ".repeat(400));
+        let long = beginning(&"wörd ".repeat(400));
         assert!(long.ends_with("wörd…") && long.chars().count() <= TOLD_CHARS_MAX + 1, "{long}");
+    }
+
+    #[test]
+    fn macros_are_filled_in_and_comments_stay_hidden() {
+        for (text, told) in [
+            ("{{user}} is cold, says <user>.{{// no}}", "Alice is cold, says Alice."),
+            ("{{// He is the murderer.\n\nDo not tell.}}\n\nA quiet square.", "A quiet square."),
+            ("A quiet square. {{// cut off", "A quiet square."),
+            ("{{random:red,blue}} lamps.", "red lamps."),
+        ] {
+            assert_eq!(first_paragraph(&told_to("Alice", text)), told, "{text}");
+        }
     }
 }

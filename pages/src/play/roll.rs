@@ -68,7 +68,7 @@ pub async fn roll(
 /// `internal` if it cannot be rendered.
 pub(super) fn told_to(request: &HttpRequest, link: &str, readers: Readers) -> Result<HttpResponse> {
     match readers {
-        Readers::MasterAlone => told_alone(request, link, "You rolled. Only the game master sees the result."),
+        Readers::MasterAlone => told_alone(request, link, "Only the game master sees what came of it."),
         Readers::Everybody | Readers::MasterToo => Ok(empty_or_redirect(request, link)),
     }
 }

@@ -34,7 +34,7 @@ use world::{
         asking::answered,
         visible::{self, MISSED_MAX, Missed, VisibleMessage, Which},
     },
-    player_links::service::away_since,
+    player_links::service::pause,
 };
 
 /// With fewer messages, a table has only begun.
@@ -247,6 +247,6 @@ pub async fn older(
 /// What was said while nobody was at the table with the player's link, for those who have just come back. One statement, and another one for
 /// them.
 async fn missed(seat: &Seat) -> Result<Option<Missed>> {
-    let Some(since) = away_since(&seat.tx, &seat.caller).await? else { return Ok(None) };
-    visible::missed(&seat.tx, CampaignId(seat.campaign), seat.reader(), since).await
+    let Some(pause) = pause(&seat.tx, &seat.caller).await? else { return Ok(None) };
+    visible::missed(&seat.tx, CampaignId(seat.campaign), seat.reader(), pause).await
 }

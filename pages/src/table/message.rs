@@ -24,11 +24,13 @@ pub(crate) struct MessageView<'a> {
     pub(crate) foot: Foot<'a>,
     /// Whether it takes the place of what it was before.
     pub(crate) is_changed: bool,
+    /// Whether it says when it was said.
+    pub(crate) has_time: bool,
 }
 
 /// What its reader can do with a message.
 pub(crate) struct Foot<'a> {
-    /// The path of the reader's table; empty where nothing can be done and the page has the times.
+    /// The path of the reader's table.
     pub(crate) table: &'a str,
     /// The hidden fields of its forms.
     pub(crate) fields: &'a str,
@@ -48,7 +50,7 @@ impl MessageView<'_> {
     /// When it was said, for programs and for people.
     fn when(&self) -> Option<(String, String)> {
         let at = self.message.created_at;
-        (!self.foot.table.is_empty()).then(|| (when::for_programs(at), when::day_and_time(at)))
+        self.has_time.then(|| (when::for_programs(at), when::day_and_time(at)))
     }
 }
 
@@ -66,7 +68,7 @@ fn all<'a>(
         if missed.is_some_and(|missed| missed.first.0 == message.id) {
             html.push_str("<p class=\"session\">Since you were here</p>");
         }
-        MessageView { message, foot: foot(message), is_changed: false }
+        MessageView { message, foot: foot(message), is_changed: false, has_time: true }
             .render_into(&mut html)
             .map_err(Error::internal)?;
     }
@@ -165,7 +167,7 @@ impl ChangedMessages {
             // A page may have a new message already, from before it was reworded. Then it ignores the first piece, and swaps the second.
             for (is_so, is_changed) in [(&self.new, false), (&self.reworded, true)] {
                 if is_so.contains(&message.id) {
-                    let view = MessageView { message, foot: foot(message), is_changed };
+                    let view = MessageView { message, foot: foot(message), is_changed, has_time: true };
                     pieces.push(("message", view.render().map_err(Error::internal)?));
                 }
             }

@@ -18,6 +18,7 @@ use db::tenancy::TenantTx;
 use edge::http::page::attachment;
 use entity::{CampaignId, MessageId};
 use serde::Deserialize;
+use uuid::Uuid;
 use world::{
     messages::visible::{Found, VisibleMessage, Which, found, looked_to},
     playing::Reader,
@@ -72,7 +73,7 @@ struct Line {
 }
 
 impl Story {
-    /// Reads the lines that are asked for. Two statements.
+    /// Reads the lines that are asked for. At most three statements.
     ///
     /// # Errors
     /// `validation_failed` for a search that is too long.
@@ -100,9 +101,10 @@ impl Story {
         let Found { mut messages, is_cut } = found(tx, campaign, reader, which).await?;
         let is_full = messages.len() > LINES_SHOWN as usize;
         let former = match after {
-            Some(_) => {
+            Some(after) => {
                 messages.truncate(LINES_SHOWN as usize);
-                None
+                let up_to = MessageId(Uuid::from_u128(after.0.as_u128().saturating_add(1)));
+                found(tx, campaign, reader, Which::StoryBefore(Some(up_to), 1)).await?.messages.pop()
             }
             None if is_full => Some(messages.remove(0)),
             None => None,
@@ -119,7 +121,10 @@ impl Story {
             }
             query.append_pair(name, &id.to_string()).finish()
         };
-        let (older, newer) = if after.is_some() { (first.or(after), next) } else { (next, None) };
+        let (older, newer) = match after {
+            Some(after) => (former.as_ref().map(|_| first.unwrap_or(after)), next),
+            None => (next, None),
+        };
         Ok(Self {
             lines: lines(&messages, former.as_ref(), words.is_empty())?,
             older: older.map(|older| query("before", older)),
@@ -148,7 +153,9 @@ fn lines(messages: &[VisibleMessage], former: Option<&VisibleMessage>, is_gaples
             begins: is_gapless && session.is_some_and(|session| session > 1),
             time: when::time(message.created_at),
             at: when::for_programs(message.created_at),
-            html: MessageView { message, foot: foot(), is_changed: false }.render().map_err(Error::internal)?,
+            html: MessageView { message, foot: foot(), is_changed: false, has_time: false }
+                .render()
+                .map_err(Error::internal)?,
         })
     };
     messages.iter().map(line).collect()

@@ -205,7 +205,7 @@ pub struct Missed {
 /// How many lines are counted that were said while a reader was away.
 pub const MISSED_MAX: usize = 100;
 
-/// The lines since a time. None if there are none. One statement.
+/// The lines in a pause that are not the reader's own words. None if there are none. One statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -213,10 +213,14 @@ pub async fn missed(
     tx: &TenantTx,
     campaign: CampaignId,
     reader: Reader,
-    since: OffsetDateTime,
+    (from, until): (OffsetDateTime, OffsetDateTime),
 ) -> Result<Option<Missed>> {
-    let after = MessageId::first_at(since);
-    let chosen = Which::StorySince(after, i64::try_from(MISSED_MAX).unwrap_or(i64::MAX)).chosen();
+    let after = MessageId::first_at(from);
+    let mut chosen = Which::StorySince(after, i64::try_from(MISSED_MAX).unwrap_or(i64::MAX)).chosen();
+    chosen.condition.push_str(&format!(
+        " AND m.id < '{}' AND NOT (m.author = 'player' AND m.player_id IS NOT DISTINCT FROM $3)",
+        MessageId::first_at(until)
+    ));
     let sql = chosen.select("id", Some(reader));
     let rows = chosen.rows(tx, campaign, Some(reader), sql).await?;
     let Some(first) = rows.first() else { return Ok(None) };

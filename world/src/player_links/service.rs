@@ -55,17 +55,16 @@ pub struct PlayerLink {
     pub created_at: OffsetDateTime,
 }
 
-/// When somebody was last at the table with the caller's link, if they have come back in the last half hour after at least as long a pause.
-/// One statement, or none without a link.
+/// The pause of the caller's link from which somebody has come back in the last half hour: when it began and ended. One statement, or none
+/// without a link.
 ///
 /// # Errors
 /// Those of the database.
-pub async fn away_since(tx: &TenantTx, caller: &Caller) -> Result<Option<OffsetDateTime>> {
+pub async fn pause(tx: &TenantTx, caller: &Caller) -> Result<Option<(OffsetDateTime, OffsetDateTime)>> {
     let Some(link) = caller.link else { return Ok(None) };
-    let sql = "SELECT away_since FROM player_link WHERE tenant_id = $1 AND id = $2 AND back_at > now() - interval '30 minutes'";
-    let found =
-        sqlx::query_scalar(sql).bind(tx.tenant()).bind(link).fetch_optional(&mut *tx.connection().await).await?;
-    Ok(found)
+    let sql = "SELECT away_since, back_at FROM player_link WHERE tenant_id = $1 AND id = $2 AND back_at > now() - interval '30 minutes'";
+    let found = sqlx::query(sql).bind(tx.tenant()).bind(link).fetch_optional(&mut *tx.connection().await).await?;
+    found.map(|row| row.read_all()).transpose()
 }
 
 /// A link to make.
