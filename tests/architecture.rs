@@ -110,6 +110,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "check",
             "prompt",
             "scene",
+            "known",
             "master",
             "referee",
             "planner",

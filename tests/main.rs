@@ -18,6 +18,7 @@ mod connections;
 mod conventions;
 mod costs;
 mod crash;
+mod demo;
 mod dice;
 mod editing;
 mod embedded_postgres;

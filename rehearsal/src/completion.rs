@@ -48,6 +48,8 @@ pub(crate) struct Completion {
 /// What an answer says about its request.
 pub(crate) struct Envelope {
     pub(crate) fingerprint: u64,
+    /// How often the same prompt came before.
+    pub(crate) times: u64,
     pub(crate) model: String,
     pub(crate) prompt_tokens: u64,
     pub(crate) cached_tokens: u64,

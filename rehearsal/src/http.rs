@@ -182,7 +182,7 @@ fn complete(state: &State, request: &ChatRequest<'_>, last_user: &str, reply: &R
     let mut completion = if reply.is_completion() {
         completion_of(reply)
     } else {
-        persona::answer(request, last_user, envelope.fingerprint)
+        persona::answer(request, last_user, envelope.fingerprint, envelope.times)
     };
     completion.finish_reason.clone_from(&reply.finish_reason);
     completion.usage = reply.usage.clone().unwrap_or_default();

@@ -28,6 +28,7 @@ mod cursor;
 mod error;
 mod feed;
 mod http;
+mod known;
 mod lines;
 mod master;
 mod persona;

@@ -98,6 +98,37 @@ pub(crate) const NARRATION: &[&str] = &[
     "All is quiet, but it is the kind of quiet that does not last.",
 ];
 
+/// What is told of a success and of a failure that the rules decided.
+pub(crate) const SUCCEEDED: &[&str] = &[
+    "It goes as {name} hoped, and nobody stands in the way.",
+    "{name} manages it, and makes it look easy.",
+    "A held breath, a sure hand: {name} has done it.",
+];
+pub(crate) const FAILED: &[&str] = &[
+    "It does not go as {name} hoped.",
+    "Close, but not close enough. {name} has to think of something else.",
+    "{name} tries, and the world does not oblige.",
+];
+
+/// What is told of the world, if the prompt has something that fits the action. `{fact}` is a sentence of the lore.
+pub(crate) const TOLD: &[&str] = &[
+    "This much I know. {fact}",
+    "Since you ask, {name}: {fact}",
+    "Anybody here would tell you the same. {fact}",
+    "{fact} More than that I cannot say.",
+];
+
+/// What is told if somebody asks about nothing that is known.
+pub(crate) const RUMOURS: &[&str] =
+    &["I know little of that. But have you heard? {fact}", "People talk, {name}. {fact}", "Ask me another. {fact}"];
+
+/// What is said of the location.
+pub(crate) const HERE: &[&str] = &["You see how it is here. {fact}", "That is how things are here. {fact}"];
+
+/// The answer to somebody who asks for a name. `{own}` is the persona's.
+pub(crate) const INTRODUCTIONS: &[&str] =
+    &["I am {own}, and I am listening.", "They call me {own}. What can I do for you?", "{own}, at your service."];
+
 const SMALL_TALK: &[&str] = &[
     "Times are hard, but the door is open.",
     "Ask what you like; I will answer what I can.",
@@ -135,6 +166,12 @@ pub(crate) fn phrases(topic: Option<Topic>, question: bool) -> &'static [&'stati
         None if question => ANSWERS,
         None => SMALL_TALK,
     }
+}
+
+/// Whether somebody asks who the persona is.
+pub(crate) fn asks_for_name(action: &str) -> bool {
+    let action = action.to_lowercase();
+    ["who are you", "your name", "who you are"].iter().any(|words| action.contains(words))
 }
 
 /// One phrase of a list, selected by a number, with the name inserted.

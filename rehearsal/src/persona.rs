@@ -1,12 +1,13 @@
 //! The answer if no script step applies: a short line in character, and now and then a call of a memory tool.
 //!
-//! It depends only on the prompt. It must never follow, quote or judge what a player wrote: the action only selects
-//! among fixed phrases, and its cleaned text only goes into tool arguments. To teach it another tool, add it to
-//! `remember`.
+//! It depends only on the prompt, and on how often the prompt came before. It must never follow, quote or judge what a player wrote: the
+//! action only selects among fixed phrases and sentences of the lore, and its cleaned text only goes into tool arguments. To teach it
+//! another tool, add it to `remember`.
 
 use serde_json::{Value, json};
 
 use crate::completion::{Call, Completion, Text};
+use crate::known::Known;
 use crate::lines::{self, Topic};
 use crate::master;
 use crate::planner;
@@ -26,7 +27,9 @@ const MEMORIZE: [&str; 2] = ["NPC_memorize", "OWNER_memorize"];
 const BROADCAST: &str = "OWNER_memorize_dependables";
 
 /// The persona's answer. `last_user` is the text of the last user message.
-pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u64) -> Completion {
+///
+/// `fingerprint` stands for the prompt, and `times` says how often it was answered before: each time in other words.
+pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u64, times: u64) -> Completion {
     let scene = scene::read(request, last_user);
     let tools = request.tools();
     if let Some(plan) = instructions(request).find_map(|text| planner::plan(&text, last_user)) {
@@ -40,7 +43,7 @@ pub(crate) fn answer(request: &ChatRequest<'_>, last_user: &str, fingerprint: u6
         return Completion::new(Text::None, vec![call]);
     }
     let topic = scene.player_id.as_ref().and_then(|_| lines::topic(&scene.action));
-    let text = narrative(&scene, topic, fingerprint);
+    let text = narrative(request, &scene, topic, (fingerprint, times));
     if tools.is_empty() && wants_xml(request) {
         let offers = |name: &str| prompt_offers(request, name);
         let call = remember(&scene, topic, offers).map(|tool| (tool, memory(&scene)));
@@ -127,11 +130,21 @@ fn memory(scene: &Scene) -> Value {
     })
 }
 
-/// One or two sentences, chosen by the prompt's fingerprint.
-fn narrative(scene: &Scene, topic: Option<Topic>, fingerprint: u64) -> String {
+/// One or two sentences, chosen by the prompt's fingerprint and by how often it was answered before.
+fn narrative(
+    request: &ChatRequest<'_>,
+    scene: &Scene,
+    topic: Option<Topic>,
+    (fingerprint, times): (u64, u64),
+) -> String {
     let first = mix(fingerprint, 0x9e37_79b9_7f4a_7c15);
     let second = mix(first, 0xd6e8_feb8_6659_fd93);
+    // The next of each list, so that no phrase comes twice in a row.
+    let (first, second) = (first.wrapping_add(times), second.wrapping_add(times));
     let name = scene.name.as_deref().unwrap_or("traveller");
+    if let Some((succeeds, name)) = &scene.ruled {
+        return lines::pick(if *succeeds { lines::SUCCEEDED } else { lines::FAILED }, first, name);
+    }
     if scene.player_id.is_none() && scene.name.is_none() {
         let list = if scene.after_tool { lines::AFTER_TOOL_UNNAMED } else { lines::NARRATION };
         return lines::pick(list, first, name);
@@ -146,8 +159,32 @@ fn narrative(scene: &Scene, topic: Option<Topic>, fingerprint: u64) -> String {
     };
     let question = scene.action.trim_end().ends_with('?');
     let greeting = lines::pick(greetings, first, name);
-    let phrase = lines::pick(lines::phrases(topic, question), second, name);
+    let phrase = topic.is_none().then(|| told(request, scene, question, second)).flatten();
+    let phrase = phrase.unwrap_or_else(|| lines::pick(lines::phrases(topic, question), second, name));
+    // Who is neither new nor remembered has been greeted already.
+    if scene.has_spoken && !scene.was_told && !scene.remembers {
+        return phrase;
+    }
     format!("{greeting} {phrase}")
+}
+
+/// What the persona can tell of itself and of the world.
+fn told(request: &ChatRequest<'_>, scene: &Scene, question: bool, choice: u64) -> Option<String> {
+    let name = scene.name.as_deref().unwrap_or("traveller");
+    let own = scene.own_name.as_deref()?;
+    if lines::asks_for_name(&scene.action) {
+        return Some(lines::pick(lines::INTRODUCTIONS, choice, name).replace("{own}", own));
+    }
+    let known = Known::read(request);
+    // The next sentence comes with every second phrase, so that all of them meet.
+    let (list, fact) = match known.about(&scene.action, choice / 2) {
+        Some(fact) => (lines::TOLD, fact),
+        None if question => (lines::RUMOURS, known.any(choice / 2)?),
+        // Not each remark is answered with the sights.
+        None if choice.is_multiple_of(3) => (lines::HERE, known.here(choice / 2)?),
+        None => return None,
+    };
+    Some(lines::pick(list, choice, name).replace("{fact}", &fact))
 }
 
 /// Whether the instructions or the first message describe the XML contract.

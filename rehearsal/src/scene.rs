@@ -35,6 +35,12 @@ pub(crate) struct Scene {
     pub(crate) was_told: bool,
     /// Whether the last message is a tool's result.
     pub(crate) after_tool: bool,
+    /// Whether the persona has said something before.
+    pub(crate) has_spoken: bool,
+    /// The name of the persona itself, if it is an NPC. Owners keep what they know to themselves.
+    pub(crate) own_name: Option<String>,
+    /// Whether the rules decided that an action succeeds, and whose it is, if there is nothing but that to tell.
+    pub(crate) ruled: Option<(bool, String)>,
 }
 
 /// Reads a request; `last_user` is the text of its last user message.
@@ -48,6 +54,9 @@ pub(crate) fn read(request: &ChatRequest<'_>, last_user: &str) -> Scene {
         remembers: memories.as_deref().is_some_and(|text| !is_nothing(text)),
         was_told: memories.as_deref().is_some_and(|text| text.contains(FROM_OWNER)),
         after_tool: last.is_some_and(|message| message.role == Role::Tool),
+        has_spoken: request.messages.iter().any(|message| message.role == Role::Assistant),
+        own_name: own_name(request),
+        ruled: ruled(last_user),
     };
     let last_of = |name: &'static str| last_user.rfind(&format!("<{name} ")).map(|at| (at, name));
     let Some((at, name)) = ELEMENTS.into_iter().filter_map(last_of).max() else {
@@ -65,6 +74,32 @@ pub(crate) fn read(request: &ChatRequest<'_>, last_user: &str) -> Scene {
     let text = content.split(&format!("</{name}>")).next().unwrap_or_default();
     scene.action = unescape(text).trim().to_owned();
     scene
+}
+
+/// The name of the NPC that the prompt describes.
+fn own_name(request: &ChatRequest<'_>) -> Option<String> {
+    let told = request.messages.iter().filter(|message| message.role == Role::User);
+    let named = |text: &str| {
+        let (attributes, _) = attributes(text.split_once("<character ")?.1);
+        let value = |key: &str| attributes.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
+        let name = value("name").filter(|_| value("kind") == Some("npc"))?;
+        Some(clean_name(&unescape(name))).filter(|name| !name.is_empty())
+    };
+    told.take(1).find_map(|message| named(&message.text()))
+}
+
+/// What the rules decided of an action, in a request to narrate it.
+fn ruled(last_user: &str) -> Option<(bool, String)> {
+    let mechanics = section(last_user, "mechanics")?;
+    let (attributes, _) = attributes(last_user.split_once("<action ")?.1);
+    let (_, name) = attributes.into_iter().find(|(key, _)| *key == "character")?;
+    let result = mechanics.lines().find_map(|line| line.strip_prefix("RESULT: "))?;
+    let succeeds = match result.trim() {
+        "SUCCESS" => true,
+        "FAILURE" => false,
+        _ => return None,
+    };
+    Some((succeeds, clean_name(&unescape(name))))
 }
 
 /// The last section of each kind in the instructions or the user's messages.
@@ -90,7 +125,7 @@ fn is_nothing(memories: &str) -> bool {
 }
 
 /// Splits the rest of an opening tag into its `key="value"` pairs, and what follows the tag.
-fn attributes(mut rest: &str) -> (Vec<(&str, &str)>, &str) {
+pub(crate) fn attributes(mut rest: &str) -> (Vec<(&str, &str)>, &str) {
     let mut found = Vec::new();
     loop {
         rest = rest.trim_start();

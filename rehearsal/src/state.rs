@@ -24,6 +24,7 @@ pub(crate) struct State {
     recorder: Mutex<Recorder>,
     records: bool,
     prefixes: Mutex<PrefixCache>,
+    repeats: Mutex<Repeats>,
     count: AtomicUsize,
     /// A permit for each held reply that may be sent.
     released: Semaphore,
@@ -37,6 +38,7 @@ impl State {
             recorder: Mutex::new(Recorder::new(record_requests_max)),
             records: record_requests_max > 0,
             prefixes: Mutex::new(PrefixCache::new()),
+            repeats: Mutex::new(Repeats::new()),
             count: AtomicUsize::new(0),
             released: Semaphore::new(0),
         }
@@ -93,12 +95,36 @@ impl State {
         let key = request.prompt_cache_key.as_deref().unwrap_or_default();
         let space = namespace(key, request.model());
         let cached = lock(&self.prefixes).visit(space, &chain);
+        let fingerprint = chain.fingerprint();
         Envelope {
-            fingerprint: chain.fingerprint(),
+            times: lock(&self.repeats).count(fingerprint),
+            fingerprint,
             model: request.model().to_owned(),
             prompt_tokens: chain.tokens() as u64,
             cached_tokens: cached as u64,
         }
+    }
+}
+
+/// How often prompts came. Of those that share a place in the table, the last one is remembered.
+struct Repeats(Vec<(u64, u64)>);
+
+impl Repeats {
+    const PLACES: usize = 4_096;
+
+    fn new() -> Self {
+        Self(vec![(0, 0); Self::PLACES])
+    }
+
+    /// Counts a prompt. Returns how often it came before.
+    fn count(&mut self, fingerprint: u64) -> u64 {
+        let place = usize::try_from(fingerprint % Self::PLACES as u64).unwrap_or_default();
+        let Some((last, times)) = self.0.get_mut(place) else { return 0 };
+        if *last != fingerprint {
+            (*last, *times) = (fingerprint, 0);
+        }
+        *times += 1;
+        *times - 1
     }
 }
 

@@ -45,19 +45,22 @@ async fn each_command_does_what_it_says() {
         ("ooc", json!({ "message": " Back in five. " }), "public", "Back in five."),
         ("move", json!({ "location": "Harbour" }), "public", "Alice goes to Harbour"),
         ("use_skill", json!({ "skill": "persuasion", "target": "Innkeeper Bob" }), "public", "Alice: Persuasion Check"),
+        ("rest", json!({ "type": "short" }), "public", "Alice takes a short rest."),
+        ("rest", json!({ "type": "long" }), "public", "Alice sleeps and regains"),
+        ("pray", json!({ "message": "Let it rain." }), "ephemeral", "Alice prays, and nobody answers yet"),
         ("do", json!({ "message": "I sneak past the guard" }), "public", "Alice: Stealth Check"),
     ] {
         let done = give(&world, name, arguments).await.expect(200).body;
         assert_eq!((&done["command"], &done["visibility"]), (&json!(name), &json!(visibility)), "{done}");
         assert!(done["message"].as_str().unwrap().contains(says), "{done}");
         assert!(done["result"].is_object(), "{done}");
-        assert_eq!(done.get("turn_id").is_some(), ["check", "do", "use_skill"].contains(&name));
+        assert_eq!(done.get("turn_id").is_some(), ["check", "do", "use_skill", "rest"].contains(&name));
         given.push(name);
     }
     assert!(REGISTRY.iter().all(|c| given.contains(&c.name)), "a command is not tried here");
     // What is public is in the history; what is not, is not.
     let said = history(&world).await;
-    assert_eq!(said.len(), 9, "{said:?}");
+    assert_eq!(said.len(), 11, "{said:?}");
     assert!(said.iter().all(|line| !line.contains("Aria")), "{said:?}");
     assert!(said.contains(&"Back in five.".to_owned()) && said.contains(&"I sneak past the guard".to_owned()));
     assert_eq!(world.get("/characters/player_alice").await.expect(200).body["location"], "Harbour");
@@ -74,6 +77,29 @@ async fn each_command_does_what_it_says() {
     );
     world.post(&format!("/turns/{turn}/undo"), json!({})).await.expect(200);
     assert!(!history(&world).await.contains(&check["message"].as_str().unwrap().to_owned()));
+    // A rest can be undone, and nobody rests in a fight or when they are dead.
+    world.patch("/characters/player_alice", json!({ "hp": 7 })).await.expect(200);
+    let rested = give(&world, "rest", json!({ "type": "long" })).await.expect(200).body;
+    let hp = async || world.get("/characters/player_alice").await.expect(200).body["hp"].clone();
+    assert_eq!(hp().await, 100);
+    world.post(&format!("/turns/{}/undo", rested["turn_id"].as_str().unwrap()), json!({})).await.expect(200);
+    assert_eq!(hp().await, 7);
+    let fight = json!({ "participants": [{ "id": "alice", "character_id": "player_alice", "initiative": 12 }] });
+    let fight = world.post("/encounters", fight).await.expect(201).body["encounter_id"].as_str().unwrap().to_owned();
+    give(&world, "rest", json!({ "type": "short" })).await.problem(409, "encounter_not_ended");
+    world.post(&format!("/encounters/{fight}/end"), json!({ "outcome": "fled" })).await.expect(200);
+    world.patch("/characters/player_alice", json!({ "death_saves": { "failures": 3 }, "hp": 0 })).await.expect(200);
+    for (name, arguments) in [("rest", json!({ "type": "long" })), ("pray", json!({ "message": "Help." }))] {
+        give(&world, name, arguments).await.problem(409, "dead");
+    }
+    world.patch("/characters/player_alice", json!({ "death_saves": { "failures": 0 }, "hp": 100 })).await.expect(200);
+    // Owners hear a prayer once; until they have answered, the table is told of no other.
+    let prayer = || json!({ "message": "Let it rain." });
+    world.patch("/characters/player_alice", json!({ "location": "town_square" })).await.expect(200);
+    server.model.set_script(Script::always(Reply::text("It may.").held()));
+    assert_eq!(give(&world, "pray", prayer()).await.expect(200).body["visibility"], "public");
+    assert_eq!(give(&world, "pray", prayer()).await.expect(200).body["visibility"], "ephemeral");
+    server.model.let_go(10);
     // `:` counts as `.`.
     give(&world, "sheet:show", json!({})).await.expect(200);
 }
@@ -104,6 +130,10 @@ async fn arguments_are_checked_with_pointers() {
         ("do", json!({ "message": "" }), "/arguments/message"),
         ("move", json!({ "location": "a\nb" }), "/arguments/location"),
         ("use_skill", json!({ "skill": "stealth", "target": "nobody" }), "/arguments/target"),
+        ("rest", json!({}), "/arguments/type"),
+        ("rest", json!({ "type": "nap" }), "/arguments/type"),
+        ("rest", json!({ "type": "short", "hit_dice": -1 }), "/arguments/hit_dice"),
+        ("pray", json!({ "message": " " }), "/arguments/message"),
     ] {
         let answer = give(&world, name, arguments.clone()).await.problem(422, "validation_failed");
         assert_eq!(answer.pointers(), [pointer], "{name} {arguments}");
@@ -135,7 +165,7 @@ async fn the_catalogue_is_what_a_caller_may_give() {
     assert!(names(&reader).await.is_empty());
     let player =
         acme.token(json!({ "scopes": ["read", "play"], "campaign": "port-town", "player_id": "player_alice" })).await;
-    assert_eq!(names(&player).await, ["roll", "check", "sheet.show", "do", "ooc", "move", "use_skill"]);
+    assert_eq!(names(&player).await, ["roll", "check", "sheet.show", "do", "ooc", "move", "use_skill", "rest", "pray"]);
     // And what is not listed cannot be given.
     let aria = json!({ "player_id": "player_alice", "arguments": { "name": "Aria" } });
     player.post(&world.path("/commands/sheet.create"), aria.clone()).await.problem(403, "forbidden");

@@ -22,7 +22,7 @@ pub struct CommandView {
     pub result: Value,
     /// A sentence for people.
     pub message: String,
-    /// The turn that decided the result. Only `check`, `do` and `use_skill` have one.
+    /// The turn that decided the result. Only `check`, `do`, `use_skill` and `rest` have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<Uuid>,
 }

@@ -15,6 +15,8 @@ mod check;
 pub mod deed;
 pub mod http;
 mod ooc;
+mod pray;
+mod rest;
 mod roll;
 pub mod service;
 mod sheet_create;
@@ -99,6 +101,8 @@ pub static REGISTRY: &[Command] = &[
     at_once::<ooc::Ooc>(),
     at_once::<travel::Move>(),
     at_once::<use_skill::UseSkill>(),
+    at_once::<rest::Rest>(),
+    at_once::<pray::Pray>(),
 ];
 
 impl Command {

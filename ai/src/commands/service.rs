@@ -99,7 +99,7 @@ async fn report_turn(app: &Ai, caller: &Caller, command: &Command, wanted: &Comm
     };
     if let Ok((campaign, player, Some(kind))) = found.await {
         let words = wanted.arguments.get("message").and_then(serde_json::Value::as_str).unwrap_or_default();
-        report_after(app, caller, campaign, &action_report(player, kind, &wanted.arguments, words)).await;
+        report_after(app, caller, campaign, &action_report(player, kind, &wanted.arguments, words), Source::Deed).await;
     }
 }
 
@@ -179,10 +179,9 @@ pub fn action_report(player: Uuid, kind: &str, arguments: &serde_json::Value, me
 
 /// Reports a command that has ended, if the campaign's settings say so. If the report fails, the command's effects
 /// stay.
-pub async fn report_after(app: &Ai, caller: &Caller, campaign: Uuid, seen: &ActionReport) {
-    let reported = tenancy::write(&app.pool, caller.actor(), async |tx| {
-        report::report_own(tx, campaign, seen, Source::Command).await
-    });
+pub async fn report_after(app: &Ai, caller: &Caller, campaign: Uuid, seen: &ActionReport, source: Source) {
+    let reported =
+        tenancy::write(&app.pool, caller.actor(), async |tx| report::report_own(tx, campaign, seen, source).await);
     if let Err(error) = reported.await {
         tracing::warn!(%campaign, %error, "could not report a command as an action");
     }

@@ -18,11 +18,14 @@ use crate::{
         view::{CallStatus, ToolCall, Visibility},
     },
 };
-use base::error::{Error, Result};
+use base::error::{Code, Error, Result};
 use db::tenancy::TenantTx;
 use edge::caller::{Caller, Scope};
 use world::{
-    encounters::stand::Stand, messages::service::NewMessage, playing::Reader, rules::answers::ResolvedOutcome,
+    encounters::stand::{self, Stand},
+    messages::service::NewMessage,
+    playing::Reader,
+    rules::answers::ResolvedOutcome,
 };
 
 /// The context of a command: who gives it, and where.
@@ -69,6 +72,15 @@ impl CommandCx<'_> {
             Some(stand) => fight::run(stand, &self.as_character(), tool, arguments).await,
             None => tool.resolve(&self.as_character(), arguments).await,
         }
+    }
+
+    /// Refuses what nobody does during a fight. `more` is a further sentence, after a space.
+    pub(super) async fn outside_fights(&self, what: &str, more: &str) -> Result<()> {
+        if stand::fight_of(self.tx().await?, self.player).await?.is_none() {
+            return Ok(());
+        }
+        let message = format!("{} is in a fight and cannot {what}. End the fight first.{more}", self.name);
+        Err(Error::new(Code::EncounterNotEnded, message))
     }
 
     pub(super) fn as_character(&self) -> ToolCx<'_> {

@@ -8,9 +8,9 @@ use super::{
     answer::CharacterMoved,
     spec::{AtOnce, CommandCx, CommandOutcome, CommandSpec},
 };
-use base::error::{Code, Error, Result};
+use base::error::{Error, Result};
 use edge::http::validate;
-use world::{characters, encounters::stand, rules::values::Words};
+use world::{characters, rules::values::Words};
 
 pub(super) struct Move;
 
@@ -38,13 +38,7 @@ impl CommandSpec for Move {
 
 impl AtOnce for Move {
     async fn run(cx: &CommandCx<'_>, Arguments { location }: Arguments) -> Result<CommandOutcome<CharacterMoved>> {
-        if stand::fight_of(cx.tx().await?, cx.player).await?.is_some() {
-            let message = format!(
-                "{} is in a fight and cannot go elsewhere. End the fight first. To move within the fight, use `do`.",
-                cx.name
-            );
-            return Err(Error::new(Code::EncounterNotEnded, message));
-        }
+        cx.outside_fights("go elsewhere", " To move within the fight, use `do`.").await?;
         let version = characters::moves::move_to(cx.tx().await?, cx.campaign, cx.player, &location.0).await?;
         let message = format!("{} goes to {}", cx.name, location.0);
         let moved = CharacterMoved { character_id: cx.player, location: location.0, version };

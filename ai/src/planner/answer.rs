@@ -221,6 +221,8 @@ fn label(command: &str, args: &Value) -> String {
         "ooc" => "Say it to the table".to_owned(),
         "move" => format!("Go to {}", text("location").unwrap_or_default()),
         "use_skill" => format!("Use {}", text("skill").unwrap_or_default()),
+        "rest" => format!("Take a {} rest", text("type").unwrap_or_default()),
+        "pray" => "Pray".to_owned(),
         other => other.to_owned(),
     }
 }

@@ -25,6 +25,7 @@ use db::{
     tenancy::{Origin, TenantTx},
 };
 use edge::{http::Made, tenants::tasks::Task};
+use world::significance::report::Source;
 
 /// Whether the acting character was deleted during planning: it is not found, or rows that refer to it cannot be written.
 fn is_gone(error: &Error) -> bool {
@@ -48,7 +49,8 @@ impl PlanTurn<'_> {
         counted(command, "planner", done.is_ok());
         if let (Ok((_, Outcome::Executed)), Some(kind)) = (&done, self.scene.report_actions.of_command(command.name)) {
             let report = action_report(self.scene.player, kind, &plan.args, &self.request.text);
-            report_after(self.talk.app, self.talk.caller, self.scene.campaign, &report).await;
+            let source = if command.is_turn() { Source::Deed } else { Source::Command };
+            report_after(self.talk.app, self.talk.caller, self.scene.campaign, &report, source).await;
         }
         match done {
             // Errors that the player can correct by other words.

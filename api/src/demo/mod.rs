@@ -3,17 +3,20 @@
 
 use std::sync::Arc;
 
-use sqlx::Connection;
+use sqlx::{Connection, PgConnection};
 use uuid::Uuid;
 
 use crate::{config::Config, database};
-use base::{error::Result, stored::Columns};
+use base::{
+    error::{Error, Result},
+    stored::Columns,
+};
 use db::tenancy::{self, Actor, Origin, TenantTx};
 use edge::{
     auth::service::store_key,
     caller::{Caller, Scope, keys::NewKey},
     tenant_settings,
-    tenants::{Settings, Tenant, TenantLimits},
+    tenants::{Features, Settings, Tenant, TenantLimits, commands},
     users::{
         Role,
         operator::{self, Brought, UserRequest},
@@ -69,6 +72,7 @@ pub async fn ensure(owner_url: &str, pool: &db::pool::Pool, fixed: &Fixed<'_>) -
         Some(row) => (row.read::<Uuid>("tenant_id")?, false),
         None => (tenant_settings::service::create(&mut owner, TENANT, "Demo", &TenantLimits::unlimited()).await?, true),
     };
+    allow_all_commands(&mut owner).await?;
     world(pool, tenant).await?;
     let keys =
         sqlx::query("SELECT prefix FROM api_key WHERE tenant_id = $1").bind(tenant).fetch_all(&mut owner).await?;
@@ -104,6 +108,18 @@ pub async fn ensure(owner_url: &str, pool: &db::pool::Pool, fixed: &Fixed<'_>) -
     }
     owner.close().await?;
     Ok(Demo { api_key: new.map(|n| n.key), password, is_new })
+}
+
+/// Lets the planner choose every command, so that players go, rest and pray by their words. Settings that somebody has changed stay.
+async fn allow_all_commands(owner: &mut PgConnection) -> Result<()> {
+    let planner_commands = Some(commands::NAMES.map(str::to_owned).to_vec());
+    let settings = Settings { features: Features { planner_commands, ..Features::default() }, ..Settings::default() };
+    sqlx::query("UPDATE tenant SET settings = $2 WHERE slug = $1 AND settings = '{}'")
+        .bind(TENANT)
+        .bind(serde_json::to_value(settings).map_err(Error::internal)?)
+        .execute(owner)
+        .await?;
+    Ok(())
 }
 
 fn caller(tenant: Uuid) -> Caller {

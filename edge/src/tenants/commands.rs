@@ -1,7 +1,8 @@
 //! The names of the commands, which a tenant's settings may list.
 
 /// Every command, in the order of the documentation. A test compares the list with the registry.
-pub const NAMES: &[&str] = &["roll", "check", "sheet.create", "sheet.show", "do", "ooc", "move", "use_skill"];
+pub const NAMES: [&str; 10] =
+    ["roll", "check", "sheet.create", "sheet.show", "do", "ooc", "move", "use_skill", "rest", "pray"];
 
 /// Checks a list of command names.
 ///

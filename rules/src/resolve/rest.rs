@@ -81,7 +81,11 @@ fn short(actor: &Creature, args: &RestArgs, dice: &mut dyn Dice) -> Result<Outco
     outcome.success = true;
     outcome.total = gained;
     outcome.outcome = format!("{gained} hit points");
-    outcome.notes = format!("{} rests and regains {gained} hit points with {spend} hit dice.", actor.name);
+    let dice = if spend == 1 { "die" } else { "dice" };
+    outcome.notes = match spend {
+        0 => format!("{} takes a short rest.", actor.name),
+        _ => format!("{} rests and regains {gained} hit points with {spend} hit {dice}.", actor.name),
+    };
     Ok(outcome.finished())
 }
 

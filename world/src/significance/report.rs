@@ -288,6 +288,8 @@ impl ReactionRules {
 pub enum Source {
     Report,
     Command,
+    /// A command in the player's own words.
+    Deed,
     Encounter,
     Move,
     Table,
@@ -306,7 +308,7 @@ impl Source {
     fn as_str(self) -> &'static str {
         match self {
             Source::Report => "report",
-            Source::Command => "command",
+            Source::Command | Source::Deed => "command",
             Source::Encounter => "encounter",
             Source::Move => "move",
             Source::Table => "table",
@@ -376,7 +378,7 @@ pub async fn report_own(tx: &TenantTx, campaign: Uuid, seen: &ActionReport, sour
     let reports = found.settings.report_actions();
     let is_reported = match source {
         Source::Report => true,
-        Source::Command => reports.of_command(&seen.kind).is_some(),
+        Source::Command | Source::Deed => reports.commands,
         Source::Encounter => reports.encounters,
         Source::Move => reports.moves,
         Source::Table => reports.table_events,
@@ -411,7 +413,11 @@ async fn resolve(tx: &TenantTx, campaign: &str, report: &ActionReport, source: S
         Error::invalid("/player_id", "unknown_reference", "There is no such character in this campaign.")
     })?;
     let settings = Significance::of(&row.read_json::<Extensions>("settings")?);
-    let score = settings.score(&report.kind).ok_or_else(|| unknown_type(&settings))?;
+    let kind = match source {
+        Source::Deed => settings.kind_of(report.text.as_deref().unwrap_or_default(), &report.kind),
+        _ => report.kind.clone(),
+    };
+    let score = settings.score(&kind).ok_or_else(|| unknown_type(&settings))?;
     let found: Vec<Target> = row.read_json("targets")?;
     let targets = if source == Source::Report { all_known(&report.targets, found)? } else { found };
     let key = |name: Option<String>| name.filter(|name| !name.trim().is_empty()).map(|name| scope_key(&name));
@@ -427,7 +433,7 @@ async fn resolve(tx: &TenantTx, campaign: &str, report: &ActionReport, source: S
         id: Uuid::now_v7(),
         campaign_id: campaign,
         player_id: player,
-        kind: report.kind.clone(),
+        kind,
         score,
         target_ids: targets.iter().map(|target| target.id).collect(),
         targets,

@@ -53,7 +53,7 @@ pub struct Significance {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReportActions {
-    /// The commands `check`, `do` and `use_skill`, as `use_skill`.
+    /// The commands `check`, `do` and `use_skill`, as `use_skill`. A `do` counts as a type with a higher score if its words name one.
     pub commands: bool,
     /// Attacks in encounters as `attack`, spells as `cast_spell`.
     pub encounters: bool,
@@ -106,6 +106,23 @@ impl Significance {
         own.or_else(|| DEFAULTS.iter().find(|(name, _)| *name == kind).map(|(_, score)| *score))
     }
 
+    /// The type of a deed that a player tells in words: the one with the highest score among `least` and those that its words name, such as
+    /// `steal` in "Alice steals it". Of fights that report themselves, attacks and spells do not count again.
+    #[must_use]
+    pub fn kind_of(&self, deed: &str, least: &str) -> String {
+        let reported: &[&str] = if self.report_actions().encounters { &["attack", "cast_spell"] } else { &[] };
+        let deed = deed.to_lowercase();
+        let words: Vec<&str> = deed.split(|c: char| !c.is_alphanumeric()).collect();
+        let is_named = |kind: &str| kind.split('_').all(|part| words.iter().any(|word| is_form(word, part)));
+        let mut kind = (least.to_owned(), self.score(least).unwrap_or_default());
+        for (name, score) in self.types() {
+            if score > kind.1 && !reported.contains(&name.as_str()) && is_named(&name) {
+                kind = (name, score);
+            }
+        }
+        kind.0
+    }
+
     /// All types of actions with their scores, by name.
     #[must_use]
     pub fn types(&self) -> BTreeMap<String, f64> {
@@ -151,6 +168,13 @@ impl Significance {
     pub fn report_actions(&self) -> ReportActions {
         self.report_actions.unwrap_or_default()
     }
+}
+
+/// Whether a word is a verb or one of its usual forms: `steals` and `stealing` of `steal`, but not `stealth`.
+fn is_form(word: &str, verb: &str) -> bool {
+    let stem = verb.strip_suffix('e').unwrap_or(verb);
+    word.strip_prefix(verb).is_some_and(|rest| matches!(rest, "" | "s" | "es" | "d" | "ed" | "ing"))
+        || word.strip_prefix(stem).is_some_and(|rest| rest == "ing" && stem != verb)
 }
 
 /// Checks scores that a client sends.
@@ -215,5 +239,24 @@ mod tests {
         let own = settings(json!({ "reaction_cooldown_seconds": "soon", "withheld_reverts": true }));
         assert_eq!(own.cooldown_seconds(), 60);
         assert!(own.reverts());
+    }
+    #[test]
+    fn a_deed_counts_as_the_highest_type_that_it_names() {
+        let ours = settings(json!({ "significance_scores": { "steal": 12, "dig": 2, "burn": null } }));
+        for (deed, kind) in [
+            ("I steal a purse", "steal"),
+            ("Alice STEALS it, and gives it to Bob", "steal"),
+            ("I attacked him", "attack"),
+            ("I cast a spell on the lock", "cast_spell"),
+            ("I stealthily look around with stealth", "use_skill"),
+            ("With dignity I dig and look", "use_skill"),
+            ("I dodge the attackers", "use_skill"),
+            ("", "use_skill"),
+        ] {
+            assert_eq!(ours.kind_of(deed, "use_skill"), kind, "{deed}");
+        }
+        let fights = settings(json!({ "report_actions": { "encounters": true } }));
+        assert_eq!(fights.kind_of("I attack him", "use_skill"), "use_skill", "the fight tells it");
+        assert_eq!(fights.kind_of("I am praying", "use_skill"), "pray");
     }
 }
