@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::scene::{attributes, clean_line, unescape};
+use crate::schema::contains_word;
 use crate::wire::{ChatRequest, Role};
 
 /// The most entries that are looked at, and the most characters of each.
@@ -15,60 +16,9 @@ const ENTRY_CHARS_MAX: usize = 2_000;
 const TOLD_CHARS_MAX: usize = 240;
 /// Shorter words, and these, say nothing of a subject.
 const WORD_CHARS_MIN: usize = 4;
-const COMMON: &[&str] = &[
-    "about",
-    "again",
-    "anything",
-    "because",
-    "been",
-    "does",
-    "down",
-    "every",
-    "everything",
-    "from",
-    "good",
-    "have",
-    "hear",
-    "here",
-    "into",
-    "just",
-    "know",
-    "like",
-    "look",
-    "make",
-    "more",
-    "much",
-    "news",
-    "over",
-    "please",
-    "really",
-    "said",
-    "some",
-    "something",
-    "tell",
-    "than",
-    "that",
-    "their",
-    "them",
-    "then",
-    "there",
-    "these",
-    "they",
-    "thing",
-    "think",
-    "this",
-    "want",
-    "well",
-    "were",
-    "what",
-    "when",
-    "where",
-    "which",
-    "will",
-    "with",
-    "would",
-    "your",
-];
+const COMMON: &str = "about again anything because been does down every everything from good have hear here into just know like look \
+    make more much news over please really said some something tell than that their them then there these they \
+    thing think this want well were what when where which will with would your";
 
 /// An entry of the lore.
 struct Entry {
@@ -151,7 +101,7 @@ fn words(text: &str) -> BTreeSet<String> {
     let lower = text.to_lowercase();
     lower
         .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| word.chars().count() >= WORD_CHARS_MIN && !COMMON.contains(word))
+        .filter(|word| word.chars().count() >= WORD_CHARS_MIN && !contains_word(COMMON, word))
         .map(|word| word.strip_suffix('s').unwrap_or(word).to_owned())
         .collect()
 }

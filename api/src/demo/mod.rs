@@ -1,5 +1,5 @@
 //! The demo: a tenant with a user, an API key and a small town to play in. Creating it again changes nothing that
-//! exists.
+//! exists, but for the tenant's settings if nobody has changed them.
 
 use std::sync::Arc;
 

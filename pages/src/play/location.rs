@@ -87,7 +87,7 @@ impl<'a> LocationView<'a> {
             let all = || company.npcs.iter().chain(others).filter(|person| person.is_here);
             (all().take(NAMES_SHOWN).map(|person| person.name.as_str()).collect(), all().skip(NAMES_SHOWN).count())
         });
-        let told = beginning(&first_paragraph(&told_to(&company.who, &told)));
+        let told = beginning(&first_paragraph(&filled_for(&company.who, &told)));
         let ways = if company.fights || company.has_fallen { Vec::new() } else { ways(company, plans) };
         Ok(Self { table: format!("/play/{link}"), name, told, there, ways, fights: company.fights })
     }
@@ -126,7 +126,7 @@ fn ways(company: &Company, plans: bool) -> Vec<Way> {
 }
 
 /// A text with its macros filled in for a player. A macro without an end may be a comment that was cut off.
-fn told_to(player: &str, text: &str) -> String {
+fn filled_for(player: &str, text: &str) -> String {
     let whole = match text.rfind("{{") {
         Some(at) if !text[at..].contains("}}") => &text[..at],
         _ => text,
@@ -157,7 +157,7 @@ fn first_paragraph(text: &str) -> String {
             Event::End(TagEnd::Paragraph) if !words.trim().is_empty() => break,
             Event::End(TagEnd::Paragraph) => is_paragraph = false,
             Event::Start(Tag::Image { .. }) => pictures += 1,
-            Event::End(TagEnd::Image) => pictures -= 1,
+            Event::End(TagEnd::Image) => pictures = pictures.saturating_sub(1),
             Event::Text(part) | Event::Code(part) if is_paragraph && pictures == 0 => words.push_str(&part),
             Event::SoftBreak | Event::HardBreak if is_paragraph => words.push(' '),
             _ => {}
@@ -168,7 +168,7 @@ fn first_paragraph(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{TOLD_CHARS_MAX, beginning, first_paragraph, told_to};
+    use super::{TOLD_CHARS_MAX, beginning, filled_for, first_paragraph};
 
     #[test]
     fn the_first_paragraph_is_told_in_plain_words() {
@@ -196,7 +196,7 @@ mod tests {
             ("A quiet square. {{// cut off", "A quiet square."),
             ("{{random:red,blue}} lamps.", "red lamps."),
         ] {
-            assert_eq!(first_paragraph(&told_to("Alice", text)), told, "{text}");
+            assert_eq!(first_paragraph(&filled_for("Alice", text)), told, "{text}");
         }
     }
 }

@@ -110,7 +110,8 @@ impl Story {
             None => None,
         };
         let [first, last] = [messages.first(), messages.last()].map(|message| message.map(|line| MessageId(line.id)));
-        let next = match if after.is_some() { last } else { first } {
+        let edge = if after.is_some() { last } else { first };
+        let next = match edge {
             Some(next) if is_full || is_cut => Some(next),
             _ => looked_to(tx, campaign, after.or(before), after.is_some()).await?,
         };

@@ -240,6 +240,7 @@ mod tests {
         assert_eq!(own.cooldown_seconds(), 60);
         assert!(own.reverts());
     }
+
     #[test]
     fn a_deed_counts_as_the_highest_type_that_it_names() {
         let ours = settings(json!({ "significance_scores": { "steal": 12, "dig": 2, "burn": null } }));
