@@ -78,6 +78,7 @@ if (log) {
     for (const coming of document.querySelectorAll("[data-pending]")) {
       if (said.querySelector(`[data-turn="${coming.dataset.pending}"]`)) coming.remove();
     }
+    for (const aside of document.querySelectorAll("#pending > .aside")) aside.dataset.since ??= Date.now();
     if (atEnd) follow();
   };
   new MutationObserver(tidy).observe(log, { childList: true, subtree: true, characterData: true });
@@ -99,7 +100,12 @@ if (log) {
     const pale = attempts.filter((article) => article.matches(".pale"));
     const isAlike = (article) => article.matches(".player") === piece.matches(".player");
     const place = pale.find(isAlike) ?? attempts.findLast((article) => article.dataset.placed);
-    if (!place) return;
+    if (!place) {
+      // What was said to its reader alone stays where it was said, above what happens later. The words that it answers may come after it.
+      const answers = [...document.querySelectorAll("#pending > .aside")];
+      said.append(...answers.filter((aside) => Date.now() - aside.dataset.since > 2000));
+      return;
+    }
     event.preventDefault();
     piece.dataset.placed = "1";
     if (pale.includes(place)) place.replaceWith(piece);
@@ -261,9 +267,10 @@ if (log) {
     if (event.target.closest(".retry")) said.querySelectorAll("[data-failed]").forEach((failed) => failed.remove());
   });
 
-  // What was said to this player alone is gone after the next words or roll.
+  // What was said to this reader alone is gone after the next words, roll or action.
+  const doesMore = (form) => form.contains(words) || form.matches(".rolls, .dice-tray, .fight");
   document.body.addEventListener("htmx:beforeRequest", (event) => {
-    if (!event.target.contains(words) && !event.target.matches(".rolls, .dice-tray")) return;
+    if (!doesMore(event.target)) return;
     for (const aside of document.querySelectorAll(".aside")) aside.dataset.old = "";
   });
   document.body.addEventListener("htmx:afterRequest", (event) => {
@@ -278,7 +285,8 @@ if (log) {
       const isDamage = event.detail.requestConfig.parameters.of?.startsWith("damage ");
       if (!isDamage) event.target.elements.advantage.value = "none";
     }
-    if (event.target.matches(".rolls, .dice-tray")) for (const aside of document.querySelectorAll(".aside[data-old]")) aside.remove();
+    if (doesMore(event.target)) for (const aside of document.querySelectorAll(".aside[data-old]")) aside.remove();
+    event.target.closest(".more-ways")?.removeAttribute("open");
     if (event.target.contains(words) && event.target.matches("form")) {
       words.value = "";
       draft.set("");
@@ -288,7 +296,6 @@ if (log) {
       document.getElementById("missed")?.remove();
       // What an NPC remembers is chosen for each sentence.
       if (lists.has("remember")) choose("remember", "");
-      for (const aside of document.querySelectorAll(".aside[data-old]")) aside.remove();
       // The words of failed replies were just sent again.
       for (const failed of document.querySelectorAll("[data-failed]")) failed.remove();
     }

@@ -7,6 +7,7 @@ mod directions;
 mod door;
 mod entity;
 mod erase;
+mod evening;
 mod fights;
 mod fights_led;
 mod files;

@@ -30,8 +30,8 @@ pub struct Fight {
     pub path: String,
     /// Whether its page shows what changes as it happens, so that the buttons need no new page.
     pub is_live: bool,
-    /// Where it is ended, for somebody who can.
-    pub end: Option<String>,
+    /// The page where it is led and ended, for somebody who can.
+    pub led_at: Option<String>,
     /// The side of which nobody stands, as far as the reader knows.
     pub down: Option<Down>,
 }
@@ -114,7 +114,7 @@ impl Fight {
             fighters,
             buttons: Vec::new(),
             reactions: Vec::new(),
-            end: None,
+            led_at: None,
             path: format!("{root}/{}/act", fight.id),
             is_live: false,
         };
@@ -128,7 +128,7 @@ impl Fight {
     /// The fight for somebody who can end it, or not.
     #[must_use]
     pub(crate) fn led(mut self, can_end: bool) -> Self {
-        self.end = can_end.then(|| self.path.trim_end_matches("/act").to_owned() + "#end");
+        self.led_at = can_end.then(|| self.path.trim_end_matches("/act").to_owned());
         self
     }
 
@@ -221,12 +221,17 @@ fn turn(fighters: &[Fighter], actor: Option<&FightActor>, is_player: bool) -> St
         let by = if current.is_enemy && is_player { " The game master acts." } else { "" };
         return format!("It is {}'s turn.{by}", current.name);
     };
+    let whose = if is_player { "It is your turn".to_owned() } else { format!("It is {}'s turn", current.name) };
+    match current.status.as_str() {
+        "dying" => return format!("{whose}: a death saving throw."),
+        "alive" => {}
+        _ => return format!("{whose}. Nothing can be done in it."),
+    }
     let has = [(actor.has_action, "an action"), (actor.has_bonus_action, "a bonus action")];
     let mut left: Vec<String> = has.iter().filter(|(has, _)| *has).map(|(_, what)| (*what).to_owned()).collect();
     if actor.movement_left_ft > 0 {
         left.push(format!("{} feet to move", actor.movement_left_ft));
     }
-    let whose = if is_player { "It is your turn".to_owned() } else { format!("It is {}'s turn", current.name) };
     if left.is_empty() { format!("{whose}. Nothing is left of it.") } else { format!("{whose}: {}.", left.join(", ")) }
 }
 

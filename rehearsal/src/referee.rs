@@ -110,12 +110,16 @@ pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
     if fights && says(END_TURN) {
         return ("encounter_action", json!({ "action": "end_turn" }));
     }
-    // A move without a target is only talk, because the prompt has no squares.
-    let is_meant = |kind: &str| kind != "move" || target.is_some();
+    // A move without a target or a way is only talk, because the prompt has no squares.
+    let feet = feet(&action);
+    let is_meant = |kind: &str| kind != "move" || target.is_some() || feet.is_some();
     if let Some((_, kind)) = TURN.iter().find(|(word, kind)| fights && is_meant(kind) && contains_word(&action, word)) {
         let mut arguments = json!({ "action": kind });
         if *kind == "move" && says(AWAY) {
             arguments["away"] = json!(true);
+        }
+        if let Some(feet) = feet.filter(|_| *kind == "move") {
+            arguments["feet"] = json!(feet);
         }
         if let Some((slug, _)) = target {
             arguments["target"] = json!(slug);
@@ -148,6 +152,16 @@ pub(crate) fn classify(prompt: &str, scene: &Scene) -> (&'static str, Value) {
         Some((_, skill)) => ("resolve_skill_check", json!({ "skill": skill, "dc": 15 })),
         None => ("mark_no_check", json!({ "reason": "Nothing about it is uncertain." })),
     }
+}
+
+/// How far somebody goes: the number before `feet` or `foot`, as far as the tool allows it.
+fn feet(action: &str) -> Option<u32> {
+    let words: Vec<&str> = action.split_whitespace().collect();
+    let far = words.windows(2).find_map(|pair| match pair {
+        [number, unit] if unit.starts_with("feet") || unit.starts_with("foot") => number.parse::<u32>().ok(),
+        _ => None,
+    });
+    far.filter(|feet| (1..=1000).contains(feet))
 }
 
 /// Whether the action contains this name, or a word of it that is long enough.

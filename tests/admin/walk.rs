@@ -28,9 +28,11 @@ fn card() -> String {
     file("ottilie.json", card.to_string().as_bytes())
 }
 
-/// Clicks the first of these elements that has this text in it.
-async fn press(browser: &Browser, css: &str, text: &str) {
-    let found = format!("[...document.querySelectorAll({css:?})].find((it) => it.innerText.includes({text:?}))");
+/// Clicks the first of these elements that has this text in it, as soon as it can be clicked.
+pub async fn press(browser: &Browser, css: &str, text: &str) {
+    let found = format!(
+        "[...document.querySelectorAll({css:?})].find((it) => !it.disabled && it.innerText.includes({text:?}))"
+    );
     browser.until(format!("{text:?} to press"), format!("return Boolean({found})")).await;
     browser.js(&format!("{found}.click()")).await;
 }

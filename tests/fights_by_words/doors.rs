@@ -293,6 +293,22 @@ async fn who_a_model_plays_acts_in_the_fight_it_stands_in() {
     assert_eq!(participant(&world, &id, "alice").await["economy"]["dodging"], true);
 }
 
+/// Without squares a move has a length only, which counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn words_say_how_far_somebody_goes() {
+    for door in DOORS {
+        let server = Server::start().await;
+        let acme = tenant(&server, "acme").await;
+        let world = town(&acme).await;
+        begin(&world, brawl()).await;
+        let alice = player(&acme, "player_alice").await;
+        says(door, &alice, "player_alice", "I move 20 feet").await.expect(200);
+        assert!(log_of(&acme).await.iter().any(|told| told == "Alice moves 20 feet."), "{door:?}");
+        let far = says(door, &alice, "player_alice", "I move 20 feet").await;
+        assert!(far.text.contains("10"), "{door:?}: {}", far.text);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn words_move_towards_somebody_and_away_and_strike_at_who_leaves() {
     for door in DOORS {

@@ -50,7 +50,7 @@ async fn a_player_fights_in_a_browser() {
     assert_eq!(participant(&world, &id, "alice").await["statistics"]["attacks_made"], 1);
     browser.write("#text", "I attack the thug once more").await;
     browser.click(".say button").await;
-    browser.sees("#pending", "no action left").await;
+    browser.sees("#log", "no action left").await;
     browser.write("#text", "I end my turn").await;
     browser.click(".say button").await;
     browser.sees("#fights li[aria-current]", "Thug").await;

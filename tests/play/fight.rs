@@ -89,7 +89,7 @@ async fn a_fight_goes_on_without_a_script_and_within_the_rules() {
     let alice = Guest::seated(&server, &token(&tenant, ALICE).await).await;
     let mallory = Guest::seated(&server, &token(&tenant, MALLORY).await).await;
     let page = alice.page().await;
-    assert_eq!(labels(&page), ["Longsword", "Grapple", "Shove", "Dodge", "Dash", "Disengage", "End turn"], "{page}");
+    assert_eq!(labels(&page), ["Dodge", "Dash", "Disengage", "End turn", "Longsword", "Grapple", "Shove"], "{page}");
     assert_eq!(labels(&mallory.page().await), [] as [&str; 0], "who does not take part has nothing to do");
     let act = |guest: &Guest, action: Value| {
         guest.form(&format!("/play/port-town/fights/{id}/act"), &[("action", &action.to_string())])

@@ -84,6 +84,21 @@ pub async fn everybody(tx: &TenantTx, campaign: CampaignId) -> Result<Vec<PlaceS
     Ok(places.into_iter().map(|(_, place)| place).collect())
 }
 
+/// Whether anybody who is listed is at a location, or any lore tells of it. Two statements.
+///
+/// # Errors
+/// Database errors.
+pub async fn is_location(tx: &TenantTx, campaign: CampaignId, location: &str) -> Result<bool> {
+    let key = scope_key(location);
+    if everybody(tx, campaign).await?.iter().any(|place| scope_key(&place.location) == key) {
+        return Ok(true);
+    }
+    let told = sqlx::query_scalar(
+        "SELECT EXISTS (SELECT FROM lore WHERE tenant_id = $1 AND campaign_id = $2 AND scope = 'zone' AND associated_key = $3)",
+    );
+    Ok(told.bind(tx.tenant()).bind(campaign.0).bind(key).fetch_one(&mut *tx.connection().await).await?)
+}
+
 /// The columns of [`everybody`], in its order.
 type Row =
     (String, Uuid, String, String, String, Option<Json<Value>>, Option<Json<Value>>, Json<Vec<Value>>, bool, bool);

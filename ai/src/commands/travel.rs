@@ -38,7 +38,8 @@ impl CommandSpec for Move {
 
 impl AtOnce for Move {
     async fn run(cx: &CommandCx<'_>, Arguments { location }: Arguments) -> Result<CommandOutcome<CharacterMoved>> {
-        cx.outside_fights("go elsewhere", " To move within the fight, use `do`.").await?;
+        cx.outside_fights("go elsewhere", " To move within the fight, say so as something your character does.")
+            .await?;
         let version = characters::moves::move_to(cx.tx().await?, cx.campaign, cx.player, &location.0).await?;
         let message = format!("{} goes to {}", cx.name, location.0);
         let moved = CharacterMoved { character_id: cx.player, location: location.0, version };

@@ -63,7 +63,13 @@ pub(crate) async fn rolled(
     let report = rolls::roll(Taking::Within(tx), Some(campaign.0), &Wish::default(), &wanted, value).await?;
     let Some((result, total)) = report.results.first().and_then(|first| Some((first, first.total.clone()?))) else {
         let error = report.results.into_iter().find_map(|result| result.error);
-        let message = error.map_or_else(|| "This formula cannot be rolled.".to_owned(), |error| error.message);
+        let message = error.map_or_else(
+            || "This formula cannot be rolled.".to_owned(),
+            |error| {
+                let more = error.hint.or_else(|| error.expected.map(|expected| format!("There should be {expected}.")));
+                format!("This formula cannot be rolled: {}. {}", error.message, more.unwrap_or_default())
+            },
+        );
         return Err(Error::invalid("/formula", "invalid_formula", message));
     };
     Ok(RollFacts {

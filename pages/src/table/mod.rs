@@ -1,7 +1,7 @@
 //! What players and game masters have in common at the table.
 //!
-//! - [`live`] sends what changes, and [`reply`] what a model writes. [`message`] draws what was said, and [`again`] lets answers be tried again
-//!   and go on.
+//! - [`live`] sends what changes, and [`reply`] what a model writes. [`message`] draws what was said, [`outcome`] what came of dice, and
+//!   [`again`] lets answers be tried again and go on.
 //! - [`command`] reads what begins with a slash, [`whisper`] whom it is for by their [`name`], and [`dice`] rolls a formula. [`notes`] are what
 //!   is said to one reader alone.
 //! - [`story`] shows everything that was said, and makes files of it. [`when`] writes times.
@@ -13,6 +13,7 @@ pub(crate) mod live;
 pub(crate) mod message;
 pub(crate) mod name;
 pub(crate) mod notes;
+pub(crate) mod outcome;
 pub(crate) mod reply;
 pub(crate) mod story;
 mod when;

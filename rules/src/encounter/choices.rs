@@ -7,7 +7,7 @@ use crate::{
     dice::{Dice, OutOfDice},
     resolve::{Aim, aim_of, sheet_attacks},
     sheet::Life,
-    srd::same,
+    srd::{CastingTime, same},
 };
 
 /// The most weapons, spells and targets that are tried: fewer than 310 tries in all.
@@ -31,7 +31,7 @@ pub struct Choice {
     /// The spell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spell_name: Option<String>,
-    /// What it costs, if it is a reaction outside of the own turn.
+    /// What it costs, if it is a reaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
 }
@@ -141,6 +141,8 @@ impl Encounter {
         }
         for spell in actor.creature.spells.iter().take(SPELLS_MAX) {
             let choice = Choice { spell_name: Some(spell.name().to_owned()), ..plain(ActionKind::CastSpell) };
+            let cost = (CastingTime::of(spell.name()) == CastingTime::Reaction).then_some(Cost::Reaction);
+            let choice = Choice { cost: choice.cost.or(cost), ..choice };
             match aim_of(&actor.creature, spell.name()) {
                 Some(Aim::Foes) if !is_free => {}
                 Some(Aim::Foes) => tries.offer_for_each(&choice, &foes),

@@ -21,12 +21,14 @@ use crate::{
     srd::Advantage,
 };
 
-/// Somebody who watches a fight without being its game master.
+/// Somebody who watches a fight: a player, or its game master.
 #[derive(Clone, Copy, Debug)]
 pub struct Watcher<'a> {
     fight: &'a Encounter,
     /// The participant that the watcher plays.
     own: Option<&'a str>,
+    /// Whether it is the game master, who sees everything.
+    all: bool,
 }
 
 /// An outcome as players see it. Members that are absent are not for them.
@@ -217,19 +219,25 @@ impl<'a> Watcher<'a> {
     #[must_use]
     pub fn of(fight: &'a Encounter, character: Option<&str>) -> Self {
         let own = character.and_then(|id| fight.participants().iter().find(|p| p.character_id.as_deref() == Some(id)));
-        Self { fight, own: own.map(|p| p.id.as_str()) }
+        Self { fight, own: own.map(|p| p.id.as_str()), all: false }
+    }
+
+    /// The game master of `fight`, to whom everybody is like a friend.
+    #[must_use]
+    pub const fn master(fight: &'a Encounter) -> Self {
+        Self { fight, own: None, all: true }
     }
 
     /// Whether the watcher knows of a participant.
     #[must_use]
     pub fn knows(&self, it: &Participant) -> bool {
-        !it.hidden || self.own == Some(it.id.as_str())
+        self.all || !it.hidden || self.own == Some(it.id.as_str())
     }
 
     /// Whether the watcher sees everything of a participant.
     #[must_use]
     pub fn is_friend(&self, it: &Participant) -> bool {
-        self.own == Some(it.id.as_str()) || (!it.is_enemy && !it.hidden)
+        self.all || self.own == Some(it.id.as_str()) || (!it.is_enemy && !it.hidden)
     }
 
     fn knows_id(&self, id: &str) -> bool {

@@ -96,7 +96,7 @@ fn text(summary: &Summary) -> String {
     add("Dead", summary.dead.join(", "));
     let best = |b: &Option<Best>| b.as_ref().map(|b| format!("{} ({})", b.name, b.amount)).unwrap_or_default();
     add("Most damage", best(&summary.most_damage_dealt));
-    add("Most hurt", best(&summary.most_damage_taken));
+    add("Most damage taken", best(&summary.most_damage_taken));
     add("Most healing", best(&summary.most_healing_done));
     text
 }

@@ -354,7 +354,7 @@ fn the_summary_names_who_did_most() {
     assert_eq!((best.name.as_str(), best.amount), ("Hero", 40));
     assert_eq!(
         summary.text,
-        "1 round. Standing: Hero. Dead: b. Most damage: Hero (40). Most hurt: b (40). Most healing: Hero (2)."
+        "1 round. Standing: Hero. Dead: b. Most damage: Hero (40). Most damage taken: b (40). Most healing: Hero (2)."
     );
     assert_eq!(summary.outcome, Some(EndOutcome::Victory));
 }

@@ -1,8 +1,9 @@
 //! Writes what happens in a fight into the campaign's log: one message for each action and group of readers.
 //!
 //! The text is made from the events alone, in the statement that writes the events (`store`). So everything that happens is told
-//! exactly once, however it was requested, and undoing it removes its text. Players read how foes fare, not their numbers. What a
-//! hidden participant ([`Participant::hidden`]) does goes to the game master and to the player who plays it.
+//! exactly once, however it was requested, and undoing it removes its text. Players read how foes fare, not their numbers; the game master
+//! reads the dice of foes in a message apart. What a hidden participant ([`Participant::hidden`]) does goes to the game master and to the
+//! player who plays it.
 //!
 //! To tell a new kind of event, add an arm to [`Teller::event`].
 
@@ -20,6 +21,8 @@ use crate::messages::service::NewMessage;
 
 /// The flavor that marks these messages.
 pub const FLAVOR: &str = "fight";
+/// The reader of whispers who is the game master.
+const MASTER: &str = "gm";
 /// The most characters of one message.
 const TEXT_CHARS_MAX: usize = 4000;
 /// Conditions that come with falling unconscious, and are not told separately.
@@ -87,11 +90,13 @@ struct Teller<'a> {
     now: &'a Encounter,
     /// Sentences, each with the hidden participants that it names.
     said: Vec<(BTreeSet<String>, String)>,
+    /// Sentences for the game master alone.
+    apart: Vec<String>,
 }
 
 impl<'a> Teller<'a> {
     fn new(then: &'a Encounter, now: &'a Encounter) -> Self {
-        Self { then, now, said: Vec::new() }
+        Self { then, now, said: Vec::new(), apart: Vec::new() }
     }
 
     fn one(&self, id: &str) -> Option<&'a Participant> {
@@ -106,10 +111,40 @@ impl<'a> Teller<'a> {
         self.one(id).is_none_or(|p| p.is_enemy)
     }
 
-    /// Adds a sentence that names the participants `who`.
+    /// Adds a sentence that names the participants `who`. What is said already, as for each ray of a spell, is said once.
     fn say(&mut self, who: &[&str], sentence: String) {
-        let hidden = who.iter().filter(|id| self.one(id).is_some_and(|p| p.hidden)).map(|id| (*id).to_owned());
-        self.said.push((hidden.collect(), sentence));
+        let said = (self.hidden_of(who), sentence);
+        if self.said.last() != Some(&said) {
+            self.said.push(said);
+        }
+    }
+
+    fn hidden_of(&self, who: &[&str]) -> BTreeSet<String> {
+        who.iter().filter(|id| self.one(id).is_some_and(|p| p.hidden)).map(|id| (*id).to_owned()).collect()
+    }
+
+    /// Adds what somebody did with its dice, which `told` makes of an outcome. Who may not see the dice reads `open` of it; the game master
+    /// then reads them after the words of `begin`.
+    fn say_dice(
+        &mut self,
+        who: &[&str],
+        begin: &str,
+        open: impl Fn(&str) -> String,
+        told: impl Fn(Watcher<'a>) -> Option<String>,
+    ) {
+        let (seen, whole) = (told(Watcher::of(self.now, None)), told(Watcher::master(self.now)));
+        let is_apart = self.readers(&self.hidden_of(who)) == [MASTER];
+        match (seen, whole) {
+            (_, Some(whole)) if is_apart => self.say(who, open(&whole)),
+            (seen, whole) => {
+                if let Some(whole) = whole.filter(|whole| Some(whole) != seen.as_ref()) {
+                    self.apart.push(format!("{begin}: {whole}."));
+                }
+                if let Some(seen) = seen {
+                    self.say(who, open(&seen));
+                }
+            }
+        }
     }
 
     fn event(&mut self, event: &Event, told: &ActionReport<'_>) {
@@ -177,30 +212,37 @@ impl<'a> Teller<'a> {
         let with = told.with.map(|with| format!(" with {with}")).unwrap_or_default();
         let first = told.outcomes.first();
         let save = first.and_then(|first| first.participants.iter().find(|roll| roll.creature == target));
-        let came = match (save, first.and_then(|first| Some((first, self.watcher().outcome(first)?)))) {
-            (Some(save), _) => self.watcher().roll(save).as_ref().map(rolls::save_of),
-            (None, Some((_, seen))) if made > 1 => Some(rolls::beams(&seen, made, hit)),
-            (None, Some((first, seen))) if first.parties.rolled == [by] => Some(rolls::attack(&seen)),
-            (None, Some((_, seen))) => Some(rolls::save(&seen)),
-            (None, None) => None,
+        let came = |watcher: Watcher<'_>| {
+            let came = match (save, first.and_then(|first| Some((first, watcher.outcome(first)?)))) {
+                (Some(save), _) => watcher.roll(save).as_ref().map(rolls::save_of),
+                (None, Some((_, seen))) if made > 1 => Some(rolls::beams(&seen, made, hit)),
+                (None, Some((first, seen))) if first.parties.rolled == [by] => Some(rolls::attack(&seen)),
+                (None, Some((_, seen))) => Some(rolls::save(&seen)),
+                (None, None) => None,
+            };
+            Some(came.unwrap_or_else(|| match (made, hit) {
+                (1, 0) => "a miss".to_owned(),
+                (1, _) => "a hit".to_owned(),
+                (made, hit) => format!("{hit} of {made} hit"),
+            }))
         };
-        let came = came.unwrap_or_else(|| match (made, hit) {
-            (1, 0) => "a miss".to_owned(),
-            (1, _) => "a hit".to_owned(),
-            (made, hit) => format!("{hit} of {made} hit"),
-        });
-        let sentence = format!("{} attacks {}{with}: {came}.", self.name(by), self.name(target));
-        self.say(&[by, target], sentence);
-    }
-
-    /// Somebody who plays nobody.
-    fn watcher(&self) -> Watcher<'a> {
-        Watcher::of(self.now, None)
+        let (attacker, attacked) = (self.name(by), self.name(target));
+        let open = |came: &str| format!("{attacker} attacks {attacked}{with}: {came}.");
+        let saves = save.is_some() || first.is_some_and(|first| first.parties.rolled == [target]);
+        let begin = match saves {
+            true => format!(
+                "The dice of {attacked}{}",
+                told.with.map(|with| format!(" against {with}")).unwrap_or_default()
+            ),
+            false => format!("The dice of {attacker} against {attacked}{with}"),
+        };
+        self.say_dice(&[by, target], &begin, open, came);
     }
 
     /// Says what a spell with several targets does before their saves.
     fn area(&mut self, outcome: &Outcome) {
-        let Some(seen) = self.watcher().outcome(outcome).filter(|_| !outcome.participants.is_empty()) else { return };
+        let seen = Watcher::of(self.now, None).outcome(outcome);
+        let Some(seen) = seen.filter(|_| !outcome.participants.is_empty()) else { return };
         let Some(damage) = rolls::of_area(&seen) else { return };
         let who: Vec<&str> = outcome.parties.rolled.iter().map(String::as_str).collect();
         self.say(&who, format!("{}: {damage}.", seen.check_type));
@@ -208,16 +250,21 @@ impl<'a> Teller<'a> {
 
     /// Says what somebody rolled besides an attack, if anything was rolled.
     fn check(&mut self, outcome: &Outcome) {
-        let Some(seen) = self.watcher().outcome(outcome) else { return };
         let who: Vec<&str> = outcome.parties.rolled.iter().chain(&outcome.parties.others).map(String::as_str).collect();
         match outcome.parties.rolled.as_slice() {
             _ if outcome.impossible || outcome.no_check => {}
             _ if !outcome.participants.is_empty() => {
-                self.say(&who, format!("{}: {}, {}.", seen.check_type, rolls::contest(&seen), seen.outcome));
+                let came = |watcher: Watcher<'_>| {
+                    let seen = watcher.outcome(outcome)?;
+                    Some(format!("{}, {}", rolls::contest(&seen), seen.outcome))
+                };
+                let what = &outcome.check_type;
+                self.say_dice(&who, &format!("The dice of {what}"), |came| format!("{what}: {came}."), came);
             }
             [one] if outcome.die_result > 0 => {
-                let sentence = format!("{}: {}.", self.name(one), rolls::check(&seen));
-                self.say(&who, sentence);
+                let name = self.name(one);
+                let came = |watcher: Watcher<'_>| watcher.outcome(outcome).as_ref().map(rolls::check);
+                self.say_dice(&who, &format!("The dice of {name}"), |came| format!("{name}: {came}."), came);
             }
             _ => {}
         }
@@ -314,8 +361,9 @@ impl<'a> Teller<'a> {
     /// The sentences as messages, one for each group of readers.
     fn messages(self, name: &str) -> Vec<NewMessage> {
         let mut circles: Vec<(Vec<String>, String)> = Vec::new();
-        for (hidden, sentence) in &self.said {
-            let readers = self.readers(hidden);
+        let said = self.said.iter().map(|(hidden, sentence)| (self.readers(hidden), sentence));
+        let apart = self.apart.iter().map(|sentence| (vec![MASTER.to_owned()], sentence));
+        for (readers, sentence) in apart.chain(said) {
             let at = circles.iter().position(|(of, _)| *of == readers).unwrap_or_else(|| {
                 circles.push((readers, String::new()));
                 circles.len() - 1
@@ -342,7 +390,7 @@ impl<'a> Teller<'a> {
         let mut all = hidden.iter();
         let (Some(first), second) = (all.next(), all.next()) else { return Vec::new() };
         let own = self.one(first).and_then(|p| p.character_id.clone()).filter(|_| second.is_none());
-        std::iter::once("gm".to_owned()).chain(own).collect()
+        std::iter::once(MASTER.to_owned()).chain(own).collect()
     }
 }
 

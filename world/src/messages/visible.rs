@@ -243,7 +243,7 @@ pub struct VisibleMessage {
     pub is_whisper: bool,
     /// The names of those for whom a whisper is.
     pub heard_by: Vec<String>,
-    /// Whether it is a roll that only game masters see.
+    /// Whether it is a roll, or something that the game tells, for game masters alone.
     pub is_blind: bool,
     pub created_at: OffsetDateTime,
     pub turn_id: Option<Uuid>,
@@ -360,8 +360,8 @@ pub async fn found(tx: &TenantTx, campaign: CampaignId, reader: Option<Reader>, 
         "id, speaker, content, flavor, roll, author, turn_id, \
          (SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt, \
          CASE WHEN turn_id IS NOT NULL THEN entity_id END AS entity, player_id, whisper_to <> '[]' AS is_whisper, \
-         author = 'system' OR type = 'system' OR type = 'roll' AND turn_id IS NOT NULL AS is_of_the_game, {HEARD_BY} AS heard_by, blind, \
-         created_at"
+         author = 'system' OR type = 'system' OR type = 'roll' AND turn_id IS NOT NULL AS is_of_the_game, {HEARD_BY} AS heard_by, \
+         blind OR author = 'system' AND whisper_to = '[\"gm\"]' AS blind, created_at"
     );
     let sql = budget::within(&chosen.select(&columns, reader), ["content", "roll"]);
     let rows = chosen.rows(tx, campaign, reader, sql).await?;
@@ -418,7 +418,7 @@ fn seen(row: &PgRow) -> Result<VisibleMessage> {
         flavor: flavor.unwrap_or_default(),
         author,
         is_of_the_game,
-        is_whisper,
+        is_whisper: is_whisper && !(is_of_the_game && is_blind),
         heard_by,
         is_blind,
         created_at,

@@ -215,6 +215,7 @@ async fn moved(at: &InCampaign, it: &Subject) -> Result<String> {
         return Err(Error::invalid("/place", "invalid_value", message));
     }
     let location = if place.is_empty() { Value::Null } else { json!(place) };
+    let is_new = !place.is_empty() && !seat::is_location(&at.read().await?, at.campaign.id, place).await?;
     let changes = json!({ "location": location });
     let campaign = at.campaign.id.0.to_string();
     let (any, id) = (Expected::any(), it.who.id().to_string());
@@ -225,6 +226,12 @@ async fn moved(at: &InCampaign, it: &Subject) -> Result<String> {
     }
     Ok(match place {
         "" => format!("{} is nowhere now.", it.name),
+        place if is_new => {
+            format!(
+                "{} is at {place} now. That location is new: nobody else is there, and no lore tells of it.",
+                it.name
+            )
+        }
         place => format!("{} is at {place} now.", it.name),
     })
 }

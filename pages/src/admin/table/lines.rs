@@ -2,7 +2,10 @@
 
 use actix_web::HttpResponse;
 use askama::Template;
-use entity::message::{self, Author};
+use entity::{
+    CharacterId,
+    message::{self, Author},
+};
 use uuid::Uuid;
 
 use super::{Around, answer::done};
@@ -44,13 +47,11 @@ pub async fn line(at: InCampaign) -> Result<HttpResponse> {
     let line = find(&at, at.path("x")).await?;
     let frame = at.frame("A line of the table", Tab::Table);
     // It was said to everybody, and nobody has answered it.
-    let is_open = line.author == Author::Player
-        && line.turn_id.is_none()
-        && line.player_id.is_some()
-        && line.whisper_to.is_empty();
-    let speakers = match is_open && line.roll.is_none() {
-        true => Some(Around::speakers(&at).await?),
-        false => None,
+    let is_open =
+        line.author == Author::Player && line.turn_id.is_none() && line.roll.is_none() && line.whisper_to.is_empty();
+    let speakers = match line.player_id.filter(|_| is_open) {
+        Some(character) => Some(Around::speakers(&at, CharacterId(character)).await?),
+        None => None,
     };
     at.show(&LinePage {
         token: frame.token(),

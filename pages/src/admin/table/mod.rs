@@ -18,7 +18,7 @@ mod say;
 
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
-use entity::{CampaignId, MessageId};
+use entity::{CampaignId, CharacterId, MessageId};
 use uuid::Uuid;
 
 pub use again::{again, choose, go_on, stop};
@@ -158,11 +158,15 @@ struct Around {
 }
 
 impl Around {
-    /// The NPCs who can speak, as choices. One statement.
-    async fn speakers(at: &InCampaign) -> Result<String> {
+    /// The NPCs who can answer a player's character, as choices. The first who is with it is chosen. One statement.
+    async fn speakers(at: &InCampaign, character: CharacterId) -> Result<String> {
         let places = seat::everybody(&at.read().await?, at.campaign.id).await?;
-        let people = places.iter().flat_map(|place| &place.people).filter(|person| person.kind == "npcs").collect();
-        rendered(&People { nobody: "", people, chosen: "" })
+        let is_npc = |person: &&Present| person.kind == "npcs";
+        let is_with =
+            |place: &&PlaceSeen| !place.location.is_empty() && place.people.iter().any(|it| it.id == character.0);
+        let near = places.iter().find(is_with).and_then(|place| place.people.iter().find(is_npc));
+        let people = places.iter().flat_map(|place| &place.people).filter(is_npc).collect();
+        rendered(&People { nobody: "", people, chosen: near.map_or("", |npc| npc.slug.as_str()) })
     }
 
     /// Three statements. The first of `chosen` is the slug of an NPC to speak as, the second that of a character to whisper to.
