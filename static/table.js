@@ -166,10 +166,15 @@ if (log) {
   // Other messages about something that failed are gone when something else is tried, or when the fight goes on without it.
   const settled = () => { if (!isOver) alerts.replaceChildren(); };
   words.addEventListener("input", settled);
-  document.getElementById("fights").addEventListener("htmx:sseMessage", settled);
-
-  // Whose turn it is stands in the title, and can be heard. A player's page alone says so: a game master acts for many.
   const fights = document.getElementById("fights");
+  fights.addEventListener("htmx:sseMessage", settled);
+
+  // On a phone, the view of a fight that is over gives way to the talk.
+  new MutationObserver(() => {
+    const view = document.getElementById("view-fights");
+    if (view.checked && !fights.querySelector("h2")) document.getElementById("view-talk").checked = true;
+  }).observe(fights, { childList: true });
+  // Whose turn it is stands in the title, and can be heard. A player's page alone says so: a game master acts for many.
   const sound = document.getElementById("sound");
   if (draft.player) {
     const untitled = document.title.replace(/^Your turn · /, "");

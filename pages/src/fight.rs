@@ -1,6 +1,9 @@
 //! A fight as pages show it, from the encounter that the API shows to the same reader, with what the reader can do in it as buttons.
 
-use rules::encounter::{ActionKind, Choice};
+use rules::{
+    encounter::{ActionKind, Choice},
+    srd::Advantage,
+};
 
 use base::error::Result;
 use edge::http::body::from_text;
@@ -22,6 +25,8 @@ pub struct Fight {
     pub turn: String,
     /// Whether the reader acts for whoever has the turn.
     pub is_readers_turn: bool,
+    /// Whether an attack is among what can be done, which may have advantage.
+    pub attacks: bool,
     /// What can be done without a target.
     pub buttons: Vec<Button>,
     /// What can be done out of turn.
@@ -112,6 +117,7 @@ impl Fight {
             down: Down::of(&fighters),
             is_readers_turn: fight.actor.as_ref().is_some_and(|actor| actor.in_turn),
             fighters,
+            attacks: fight.actor.iter().flat_map(|actor| &actor.choices).any(|choice| choice.weapon.is_some()),
             buttons: Vec::new(),
             reactions: Vec::new(),
             led_at: None,
@@ -192,9 +198,11 @@ impl Fighter {
 
 /// What a button says, and whether it is among the usual things to do.
 fn label(choice: &Choice) -> (String, bool) {
-    let with = choice.weapon.as_ref().or(choice.spell_name.as_ref());
+    let with = choice.weapon.as_ref().or(choice.spell_name.as_ref()).or(choice.resource.as_ref());
     let word = match choice.action {
-        ActionKind::Attack | ActionKind::CastSpell => return (with.cloned().unwrap_or_default(), true),
+        ActionKind::Attack | ActionKind::CastSpell | ActionKind::UseResource => {
+            return (with.cloned().unwrap_or_default(), true);
+        }
         ActionKind::AdvanceTurn => return ("End turn".to_owned(), true),
         ActionKind::DeathSave => return ("Death saving throw".to_owned(), true),
         ActionKind::Dodge => "Dodge",
@@ -235,12 +243,20 @@ fn turn(fighters: &[Fighter], actor: Option<&FightActor>, is_player: bool) -> St
     if left.is_empty() { format!("{whose}. Nothing is left of it.") } else { format!("{whose}: {}.", left.join(", ")) }
 }
 
-/// The request that a button made, with the checks of a request to the API.
+/// The request that a button made, with the checks of a request to the API. `advantage` is what was chosen for attacks, or empty.
 ///
 /// # Errors
 /// `bad_request` if it is not JSON; `validation_failed`.
-pub fn request(value: &str) -> Result<ActionInput> {
-    from_text("The action", value)
+pub fn request(value: &str, advantage: &str) -> Result<ActionInput> {
+    let mut input: ActionInput = from_text("The action", value)?;
+    if matches!(input.action, ActionKind::Attack | ActionKind::CastSpell) {
+        match advantage {
+            "advantage" => input.advantage = Advantage::Advantage,
+            "disadvantage" => input.advantage = Advantage::Disadvantage,
+            _ => {}
+        }
+    }
+    Ok(input)
 }
 
 /// Why an action changed nothing: what the rules said. None if it was done.

@@ -249,7 +249,8 @@ async fn three_windows_fight_from_the_first_roll_to_the_sheets() {
 
     // What was done by mistake is taken back; then both goblins fall.
     master.goto(&fight).await;
-    does(master, "Lirien Vale", 0, "damage").await;
+    does(master, "Lirien Vale", 2, "damage").await;
+    lirien.sees("#said", "Lirien Vale takes 2 damage").await;
     does(master, "Brakka Stonehand", 5, "damage").await;
     press(master, "#told button", "Undo the last action").await;
     for foe in ["Goblin 1", "Goblin 2"] {

@@ -128,9 +128,12 @@ async fn what_lasts_until_a_rest_ends_with_one() {
     act(&world, &id, poison).await.expect(200);
     end(&world, &id).await;
     commit(&world, &id, json!({})).await;
+    let prone = json!({ "conditions": [{ "name": "poisoned", "until_rest": true }, { "name": "prone" }] });
     let conditions = async || world.get("/characters/fenric").await.body["conditions"].clone();
     let kept = conditions().await;
     assert_eq!((&kept[0]["name"], &kept[0]["until_rest"]), (&json!("poisoned"), &json!(true)));
+    // Whoever lies there gets up.
+    world.patch("/characters/fenric", prone).await.expect(200);
     world.post("/characters/fenric/rest", json!({ "type": "short" })).await.expect(200);
     assert_eq!(conditions().await, json!([]));
 }

@@ -126,8 +126,12 @@ async fn a_fight_goes_on_without_a_script_and_within_the_rules() {
         .await
         .expect(200);
     assert!(told.text.contains("This is not possible: Alice has no weapon called"), "{}", told.text);
-    let done = alice.send(act(&alice, json!({ "action": "attack", "target_id": "orc", "weapon": "Longsword" }))).await;
+    let attack = json!({ "action": "attack", "target_id": "orc", "weapon": "Longsword" }).to_string();
+    let fields = [("action", attack.as_str()), ("advantage", "advantage")];
+    let done = alice.send(alice.form(&format!("/play/port-town/fights/{id}/act"), &fields)).await;
     assert_eq!(done.expect(303).header("location"), "/play/port-town?view=fights");
+    let told = world.get("/messages?sort=-created_at&limit=1").await.expect(200);
+    assert!(told.text.contains("(advantage: the higher of "), "{}", told.text);
     // The page of before has the button still.
     let late = alice.send(act(&alice, json!({ "action": "dodge" }))).await.expect(409);
     assert!(late.text.contains("no action left"), "{}", late.text);

@@ -43,8 +43,10 @@ use edge::{
 };
 use entity::kind::EntityKind;
 use world::{
+    campaigns::Campaigns,
     messages::service::{self as messages, EMOTE, NewMessage, OOC},
     npcs::Npcs,
+    paused::AiPaused,
     table,
 };
 
@@ -107,7 +109,18 @@ async fn post_words(
         return Ok(empty_or_redirect(request, link));
     }
     let campaign = Ref::Id(seat.campaign);
-    let npc = resource::find::<Npcs>(&seat.tx, &seat.caller, Some(&campaign), &Ref::parse(&words.to)).await?.name;
+    let npc = resource::find::<Npcs>(&seat.tx, &seat.caller, Some(&campaign), &Ref::parse(&words.to)).await?;
+    let settings = resource::find::<Campaigns>(&seat.tx, &seat.caller, None, &campaign).await?.settings;
+    let paused = AiPaused::of(&settings);
+    if paused.all || paused.names(npc.id, &npc.slug) {
+        // A game master answers for the NPC, or lets it answer.
+        aloud(app, seat, &name, (text, None)).await?;
+        let told = format!(
+            "{} does not answer alone now: a game master has paused the AI. Everybody at the table reads your words.",
+            npc.name
+        );
+        return told_alone(request, link, &told);
+    }
     drop(seat);
     let job = Job::new(link, (EntityKind::Npc, &words.to), &visitor.player.to_string(), text.to_owned());
     let run =
@@ -116,7 +129,7 @@ async fn post_words(
     if !is_htmx(request) {
         return Ok(empty_or_redirect(request, link));
     }
-    rendered(&Pending::of(&format!("/play/{link}"), TurnId(turn), npc).to(&name, text))
+    rendered(&Pending::of(&format!("/play/{link}"), TurnId(turn), npc.name).to(&name, text))
 }
 
 /// Does what a command says.

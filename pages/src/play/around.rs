@@ -44,7 +44,8 @@ impl<'a> People<'a> {
         match self.chosen {
             Some(chosen) => slug == chosen,
             None => {
-                let first = self.groups.iter().find_map(|(_, people)| people.first());
+                let mut all = self.groups.iter().flat_map(|(_, people)| people);
+                let first = all.find(|person| !person.is_silent);
                 !self.fights && first.is_some_and(|first| first.slug == slug)
             }
         }

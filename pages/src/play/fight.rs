@@ -20,6 +20,9 @@ use world::encounters::service;
 pub struct Act {
     /// The request to the encounter, as JSON.
     action: String,
+    /// `advantage` or `disadvantage` for an attack; anything else is neither.
+    #[serde(default)]
+    advantage: String,
 }
 
 /// Acts in a fight. The table learns of it live.
@@ -42,7 +45,8 @@ async fn acted(
     form: Filled<Act>,
 ) -> Result<HttpResponse> {
     from_our_page(http)?;
-    let input = request(&filled(form)?.action)?;
+    let Act { action, advantage } = filled(form)?;
+    let input = request(&action, &advantage)?;
     let (caller, campaign) = Seat::take(app, visitor, link).await?.leave();
     let campaign = Ref::Id(campaign);
     let told = tenancy::write(&app.pool, caller.actor(), async |tx| {

@@ -10,6 +10,8 @@ use crate::{
     srd::{CastingTime, same},
 };
 
+/// The resource that gives another action.
+pub(super) const ACTION_SURGE: &str = "Action Surge";
 /// The most weapons, spells and targets that are tried: fewer than 310 tries in all.
 const WEAPONS_MAX: usize = 8;
 const SPELLS_MAX: usize = 12;
@@ -31,6 +33,9 @@ pub struct Choice {
     /// The spell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spell_name: Option<String>,
+    /// The resource that is spent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
     /// What it costs, if it is a reaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
@@ -38,7 +43,15 @@ pub struct Choice {
 
 impl Choice {
     fn new(action: ActionKind, actor: &Participant) -> Self {
-        Self { action, participant_id: actor.id.clone(), target_id: None, weapon: None, spell_name: None, cost: None }
+        Self {
+            action,
+            participant_id: actor.id.clone(),
+            target_id: None,
+            weapon: None,
+            spell_name: None,
+            resource: None,
+            cost: None,
+        }
     }
 
     fn on(self, target: &Participant) -> Self {
@@ -53,6 +66,7 @@ impl Choice {
         action.target_id.clone_from(&self.target_id);
         action.attack.weapon.clone_from(&self.weapon);
         action.attack.spell_name.clone_from(&self.spell_name);
+        action.resource.clone_from(&self.resource);
         action.cost = self.cost;
         action
     }
@@ -132,6 +146,12 @@ impl Encounter {
                 ActionKind::EndConcentration,
             ] {
                 tries.offer(plain(kind));
+            }
+            // Another action, for whoever has none left (SRD 5.1, "Action Surge").
+            let surge =
+                actor.creature.resources.iter().find(|pool| same(&pool.name, ACTION_SURGE) && pool.remaining > 0);
+            if let Some(surge) = surge.filter(|_| actor.economy.action && actor.economy.attacks_left == 0) {
+                tries.offer(Choice { resource: Some(surge.name.clone()), ..plain(ActionKind::UseResource) });
             }
         }
         // An opportunity attack is one in melee (SRD 5.1, "Opportunity Attacks").

@@ -218,13 +218,16 @@ fn after_an_hour(actor: &Creature, name: &str) -> bool {
         .any(|known| holds(name, known))
 }
 
-/// Ends conditions and effects that last no longer than the rest (a round is six seconds), or until a rest.
+/// Ends conditions and effects that last no longer than the rest (a round is six seconds), or until a rest. Whoever can gets up.
 fn fade(actor: &Creature, rounds: i32, changes: &mut Vec<StateChange>) {
     let over = |left: Option<i32>| left.is_some_and(|left| left <= rounds);
     for effect in actor.effects.iter().filter(|e| over(e.rounds_remaining)) {
         changes.push(StateChange::RemoveEffect { creature: actor.key().to_owned(), name: effect.name.clone() });
     }
-    for condition in actor.conditions.iter().filter(|c| c.until_rest || over(c.rounds_remaining)) {
+    // Whoever can has stood up meanwhile.
+    let stood_up = |condition: &Condition| condition.name == "prone" && actor.life() == Life::Alive;
+    let ended = |c: &&Condition| c.until_rest || over(c.rounds_remaining) || stood_up(c);
+    for condition in actor.conditions.iter().filter(ended) {
         changes.push(StateChange::RemoveCondition { creature: actor.key().to_owned(), name: condition.name.clone() });
     }
 }

@@ -2,7 +2,7 @@
 
 use rules::{
     encounter::{ActionKind, Choice, Cost, Encounter},
-    sheet::{Creature, KnownSpell, SpellSlot, Weapon},
+    sheet::{Creature, KnownSpell, Resource, SpellSlot, Weapon},
 };
 
 use crate::support::*;
@@ -134,4 +134,24 @@ fn outside_of_ones_turn_there_are_only_reactions() {
         advance(&mut fight);
     }
     assert!(fight.act(&choice.request(), &mut Endless(1)).is_err());
+}
+
+/// A reaction is marked as one also in the own turn, and another action is offered to whoever has none left.
+#[test]
+fn reactions_and_another_action_are_offered() {
+    let surge = Resource { name: "Action Surge".to_owned(), max: 1, remaining: 1 };
+    let fighter = Creature { resources: vec![surge], ..cleric() };
+    let mut fight = begun(vec![character("cleric", 20, fighter), enemy("orc", 10)]);
+    let offered = choices(&fight, "cleric");
+    let shield = offered.iter().find(|choice| choice.spell_name.as_deref() == Some("Shield")).unwrap();
+    assert_eq!(shield.cost, Some(Cost::Reaction));
+    let surges = |fight: &Encounter| choices(fight, "cleric").into_iter().find(|c| c.action == ActionKind::UseResource);
+    assert!(surges(&fight).is_none(), "an action is left");
+    play(&mut fight, &action(ActionKind::Dodge, |_| {}), &[]);
+    let surge = surges(&fight).unwrap();
+    assert_eq!(surge.resource.as_deref(), Some("Action Surge"));
+    play(&mut fight, &surge.request(), &[]);
+    assert!(told(&fight, "cleric").contains(&"attack orc Mace".to_owned()));
+    play(&mut fight, &action(ActionKind::Dodge, |_| {}), &[]);
+    assert!(surges(&fight).is_none(), "it is used up");
 }

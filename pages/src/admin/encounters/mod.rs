@@ -289,7 +289,7 @@ struct Word<'a> {
 /// The request that a form makes: as a button has it, or made from the fields beside a participant.
 fn asked(at: &InCampaign) -> Result<ActionInput> {
     match at.form.text("target_id") {
-        "" => fight::request(at.form.text("action")),
+        "" => fight::request(at.form.text("action"), at.form.text("advantage")),
         target_id => asked_of(at, target_id),
     }
 }
@@ -315,7 +315,7 @@ pub(super) fn asked_of(at: &InCampaign, target_id: &str) -> Result<ActionInput> 
         }
         (None, action) => Word { action, target_id, amount, condition: None },
     };
-    fight::request(&serde_json::to_string(&word).map_err(Error::internal)?)
+    fight::request(&serde_json::to_string(&word).map_err(Error::internal)?, "")
 }
 
 /// Acts in a fight for whoever has the turn, or changes a participant by a game master's word.

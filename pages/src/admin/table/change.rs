@@ -3,6 +3,7 @@
 
 use actix_web::HttpResponse;
 use askama::Template;
+use entity::message::{Author, Type};
 use rules::{resolve::Word, srd::CONDITIONS};
 use serde_json::{Value, json};
 
@@ -26,6 +27,7 @@ use edge::http::{
 use world::{
     characters::Characters,
     encounters::service::act_for,
+    messages::service::{self as messages, NewMessage},
     npcs::Npcs,
     paused::AiPaused,
     rules::cast::Who,
@@ -181,7 +183,17 @@ async fn changed(at: &InCampaign, it: &Subject) -> Result<String> {
                 }
                 told.told.unwrap_or_default()
             }
-            None => seat::change(tx, at.campaign.id, it.who, word(at)?).await?,
+            None => {
+                let told = seat::change(tx, at.campaign.id, it.who, word(at)?).await?;
+                // What happens to an NPC is the game master's to tell.
+                if !it.is_npc() && !told.is_empty() {
+                    at.app.limits.check_rows(tx, &at.caller, "message").await?;
+                    let message =
+                        NewMessage { kind: Type::System, ..NewMessage::chat(Author::System, "", told.clone()) };
+                    messages::insert(tx, at.campaign.id.0, std::slice::from_ref(&message)).await?;
+                }
+                told
+            }
         };
         Ok(Answer::ok(told))
     });

@@ -164,7 +164,8 @@ impl Around {
         let is_npc = |person: &&Present| person.kind == "npcs";
         let is_with =
             |place: &&PlaceSeen| !place.location.is_empty() && place.people.iter().any(|it| it.id == character.0);
-        let near = places.iter().find(is_with).and_then(|place| place.people.iter().find(is_npc));
+        let is_up = |person: &&Present| is_npc(person) && person.hp.is_none_or(|(hp, _)| hp > 0);
+        let near = places.iter().find(is_with).and_then(|place| place.people.iter().find(is_up));
         let people = places.iter().flat_map(|place| &place.people).filter(is_npc).collect();
         rendered(&People { nobody: "", people, chosen: near.map_or("", |npc| npc.slug.as_str()) })
     }

@@ -2,7 +2,7 @@
 
 use super::Work;
 use crate::{
-    encounter::{Action, Event, Refusal, Stance},
+    encounter::{Action, Event, Refusal, Stance, choices::ACTION_SURGE},
     resolve::StateChange,
     srd::same,
 };
@@ -44,7 +44,7 @@ impl Work {
         }
         let creature = actor.id.clone();
         let change = StateChange::SpendResource { creature, name: pool.name.clone(), amount };
-        let surges = same(&pool.name, "Action Surge");
+        let surges = same(&pool.name, ACTION_SURGE);
         self.push(Event::Changed { by: Some(actor.id.clone()), change });
         if surges {
             self.push(Event::Took { participant: actor.id, stance: Stance::Surge });
