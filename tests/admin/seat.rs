@@ -182,6 +182,9 @@ async fn hit_points_conditions_and_places_change_by_click() {
     mara.post(&change, &[("who", "npcs/innkeeper_bob"), ("do", "damage"), ("amount", "4")]).await.expect(303);
     mara.post(&change, &[("who", "npcs/innkeeper_bob"), ("do", "move"), ("place", "")]).await.expect(303);
     assert_eq!(world.get("/characters/player_alice").await.expect(200).body["conditions"], json!([]));
+    // The table reads what changes for a character, and nothing of NPCs.
+    let told = reads(&server, &tenant, ALICE).await;
+    assert!(told.contains("Alice takes 5 damage") && !told.contains("Innkeeper Bob takes"), "{told}");
     let bob = world.get("/npcs/innkeeper_bob").await.expect(200).body;
     assert_eq!((&bob["stats"]["hp"], &bob["location"]), (&json!(5), &Value::Null));
     for nobody in ["characters/nobody", "lore/the_reach", ""] {

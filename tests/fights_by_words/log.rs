@@ -51,7 +51,7 @@ async fn a_whole_fight_is_told() {
             "Alice is prone.".to_owned(),
             "Thug's turn is over. Round 2. It is Alice's turn.".to_owned(),
             "Rat joins the fight.".to_owned(),
-            "Thug is hurt. Thug dies.".to_owned(),
+            "Thug dies.".to_owned(),
             "The fight is over: victory.".to_owned(),
         ],
         "{told:#?}"

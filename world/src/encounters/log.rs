@@ -277,6 +277,8 @@ impl<'a> Teller<'a> {
         let left = left.unwrap_or_default();
         let sentence = match change {
             StateChange::Damage { total, .. } if *total <= 0 => return,
+            // Whoever dies is told of below.
+            StateChange::Damage { .. } if is_foe && self.fell(id) => return,
             StateChange::Damage { .. } if is_foe => format!("{name} is hurt."),
             StateChange::Damage { total, .. } => format!("{name} takes {total} damage ({left} hit points)."),
             StateChange::Heal { .. } if is_foe => format!("{name} looks better."),
@@ -310,6 +312,11 @@ impl<'a> Teller<'a> {
 
     fn life(of: &Encounter, id: &str) -> Option<Life> {
         of.participant(id).map(Participant::life)
+    }
+
+    fn fell(&self, id: &str) -> bool {
+        let now = Self::life(self.now, id);
+        now == Some(Life::Dead) && now != Self::life(self.then, id)
     }
 
     fn comes_of_falling(&self, id: &str, condition: &str) -> bool {

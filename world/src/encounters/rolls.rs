@@ -29,20 +29,19 @@ pub(super) fn attack(seen: &SeenOutcome) -> String {
     }
 }
 
-/// Several beams, rays or darts: `17, 12, 4: 2 of 3 hit for 21 force damage (…)`.
+/// Several beams, rays or darts: `17 (10 + 7), 12 (5 + 7): 1 of 2 hit for 21 force damage (…)`.
 #[must_use]
 pub(super) fn beams(seen: &SeenOutcome, made: u32, hit: u32) -> String {
-    let totals: Vec<String> = seen
-        .attacks
-        .iter()
-        .filter(|one| one.die_result.is_some_and(|die| die > 0))
-        .filter_map(|one| one.total)
-        .map(|total| total.to_string())
-        .collect();
+    let rolled = seen.attacks.iter().filter_map(|one| {
+        let (die, sum) = (one.die_result.filter(|die| *die > 0)?, one.total_modifier.as_deref()?);
+        Some(format!("{} ({die} {})", one.total?, modifier(sum)))
+    });
+    let rolled: Vec<String> = rolled.collect();
     let damage = seen.damage.as_ref().map(damage).unwrap_or_default();
-    match totals.as_slice() {
-        [] => format!("{hit} of {made} hit{damage}"),
-        totals => format!("{}: {hit} of {made} hit{damage}", totals.join(", ")),
+    let with = with(seen.advantage).map(|with| format!("{with}, ")).unwrap_or_default();
+    match rolled.as_slice() {
+        [] => format!("{with}{hit} of {made} hit{damage}"),
+        rolled => format!("{with}{}: {hit} of {made} hit{damage}", rolled.join(", ")),
     }
 }
 
