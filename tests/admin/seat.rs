@@ -515,7 +515,7 @@ async fn an_npc_answers_when_a_game_master_says_so() {
     // To an NPC whose AI is paused: its game master hears it.
     let say = [("to", "innkeeper_bob"), ("text", "Who rang the bell?")];
     let told = alice.send(alice.form("/play/port-town/say", &say)).await.expect(200).text;
-    assert!(told.contains("Innkeeper Bob does not answer alone now"), "{told}");
+    assert!(told.contains("Innkeeper Bob does not answer now"), "{told}");
     server.model.set_script(Script::always(Reply::text("Nobody we know.")));
     let Some(mara) = at_the_table(&server, &tenant, EMAIL).await else { return };
     mara.click("#said article:last-of-type .mend").await;

@@ -92,7 +92,8 @@ async fn from_a_lorebook_to_an_undone_turn() {
     browser.click("#entry button[formaction]").await;
     browser.sees("#draft", "This comparison saves nothing.").await;
     picture(&browser, "walk-draft").await;
-    assert!(world.get("/lore/the_lamp").await.body["content"].as_str().unwrap().contains("buys at night"));
+    let lamp = world.get("/lore/the_lamp").await.expect(200);
+    assert!(lamp.body["content"].as_str().unwrap().contains("buys at night"), "{}", lamp.text);
     go(&browser, &acme, "lore/the_lamp").await;
     browser.write("#content", "The lamp burns whale oil, and whoever keeps it dreams of whales.").await;
     browser.click("#entry .buttons button:not([formaction])").await;

@@ -116,7 +116,7 @@ async fn post_words(
         // A game master answers for the NPC, or lets it answer.
         aloud(app, seat, &name, (text, None)).await?;
         let told = format!(
-            "{} does not answer alone now: a game master has paused the AI. Everybody at the table reads your words.",
+            "{} does not answer now, because a game master has paused the AI. Everybody at the table can read your words, the game master too.",
             npc.name
         );
         return told_alone(request, link, &told);
