@@ -174,6 +174,10 @@ if (log) {
     const view = document.getElementById("view-fights");
     if (view.checked && !fights.querySelector("h2")) document.getElementById("view-talk").checked = true;
   }).observe(fights, { childList: true });
+  // What a fight did that was ended here is shown.
+  document.body.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.id === "change" && event.target.querySelector(".ended")) document.getElementById("view-here").checked = true;
+  });
   // Whose turn it is stands in the title, and can be heard. A player's page alone says so: a game master acts for many.
   const sound = document.getElementById("sound");
   if (draft.player) {

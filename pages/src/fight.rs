@@ -1,7 +1,7 @@
 //! A fight as pages show it, from the encounter that the API shows to the same reader, with what the reader can do in it as buttons.
 
 use rules::{
-    encounter::{ActionKind, Choice},
+    encounter::{ActionKind, Choice, EndOutcome},
     srd::Advantage,
 };
 
@@ -35,11 +35,32 @@ pub struct Fight {
     pub path: String,
     /// Whether its page shows what changes as it happens, so that the buttons need no new page.
     pub is_live: bool,
-    /// The page where it is led and ended, for somebody who can.
-    pub led_at: Option<String>,
+    /// What somebody needs who leads it.
+    pub lead: Option<Lead>,
     /// The side of which nobody stands, as far as the reader knows.
     pub down: Option<Down>,
 }
+
+/// What somebody needs who leads a fight.
+pub struct Lead {
+    /// Its page.
+    pub page: String,
+    /// Whether its panel stands at the table, and leads it there.
+    pub is_at_table: bool,
+    /// The number of its state, so that *undo* takes back what its reader saw.
+    pub version: i64,
+    /// Whether there is an action to take back.
+    pub has_acted: bool,
+}
+
+/// The outcomes of fights, with their words.
+pub(crate) const OUTCOMES: [(EndOutcome, &str, &str); 5] = [
+    (EndOutcome::Victory, "victory", "Victory"),
+    (EndOutcome::Defeat, "defeat", "Defeat"),
+    (EndOutcome::Fled, "fled", "Somebody fled"),
+    (EndOutcome::Negotiated, "negotiated", "The sides negotiated"),
+    (EndOutcome::Other, "other", "Another end"),
+];
 
 /// A side of which nobody is standing any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,11 +84,21 @@ impl Down {
         }
     }
 
-    /// A sentence.
+    /// The usual outcome of a fight in which this side is down.
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn outcome(self) -> &'static str {
         match self {
-            Self::Enemies => "No enemy is standing.",
+            Self::Enemies => "victory",
+            Self::Party | Self::Everybody => "defeat",
+        }
+    }
+
+    /// A sentence. Who does not lead the fight may not know of everybody (`knows_all`).
+    #[must_use]
+    pub const fn words(self, knows_all: bool) -> &'static str {
+        match self {
+            Self::Enemies if knows_all => "No enemy is standing.",
+            Self::Enemies => "You see no enemy standing.",
             Self::Party => "Nobody of the party is standing.",
             Self::Everybody => "Nobody is standing.",
         }
@@ -89,6 +120,8 @@ pub struct Fighter {
     pub is_hidden: bool,
     /// What can be done to it.
     pub buttons: Vec<Button>,
+    /// Where its hit points and conditions are changed, for somebody who leads the fight at the table.
+    pub change: Option<String>,
     id: String,
 }
 
@@ -120,7 +153,7 @@ impl Fight {
             attacks: fight.actor.iter().flat_map(|actor| &actor.choices).any(|choice| choice.weapon.is_some()),
             buttons: Vec::new(),
             reactions: Vec::new(),
-            led_at: None,
+            lead: None,
             path: format!("{root}/{}/act", fight.id),
             is_live: false,
         };
@@ -131,11 +164,30 @@ impl Fight {
         shown
     }
 
-    /// The fight for somebody who can end it, or not.
+    /// The fight with what somebody needs who leads it on its page, if there is a `fight` to lead.
     #[must_use]
-    pub(crate) fn led(mut self, can_end: bool) -> Self {
-        self.led_at = can_end.then(|| self.path.trim_end_matches("/act").to_owned());
+    pub(crate) fn led(mut self, fight: Option<&OpenFight>) -> Self {
+        self.lead = fight.map(|fight| Lead {
+            page: self.path.trim_end_matches("/act").to_owned(),
+            is_at_table: false,
+            version: fight.version,
+            has_acted: fight.seq > 0,
+        });
         self
+    }
+
+    /// The fight for somebody who leads it at the table. `change` is where a participant of this fight is changed, by its id.
+    #[must_use]
+    pub(crate) fn led_at_table(self, fight: &OpenFight, change: impl Fn(&str) -> String) -> Self {
+        let mut led = self.led(Some(fight));
+        led.lead.iter_mut().for_each(|lead| lead.is_at_table = true);
+        led.fighters.iter_mut().for_each(|fighter| fighter.change = Some(change(&fighter.id)));
+        led
+    }
+
+    /// Whether an outcome is the usual one as the fight stands.
+    pub(crate) fn is_usual(&self, outcome: &str) -> bool {
+        self.down.is_some_and(|down| down.outcome() == outcome)
     }
 
     /// The fight on a page that shows what changes as it happens.
@@ -191,6 +243,7 @@ impl Fighter {
             is_hidden: fight.hidden.iter().any(|id| id == p.id),
             is_enemy: p.is_enemy,
             buttons: Vec::new(),
+            change: None,
             id: p.id.to_owned(),
         }
     }

@@ -9,7 +9,6 @@ pub mod admin;
 pub mod assets;
 mod emblem;
 mod fight;
-mod location_name;
 mod marks;
 pub mod model;
 pub mod play;

@@ -161,17 +161,15 @@ async fn three_windows_talk_while_a_slow_model_answers() {
     evening.is_well().await;
 }
 
-/// What a game master does to a participant on the page of a fight.
+/// What a game master does to a participant of the fight at the table.
 async fn does(master: &Browser, name: &str, amount: u32, button: &str) {
-    let form = format!(
-        "[...document.querySelectorAll('.lead li')].find((it) => it.innerText.startsWith({name:?}))?.querySelector('form')"
-    );
-    master.until(format!("{name} to change"), format!("return Boolean({form})")).await;
-    master
-        .js(&format!(
-            "const its = {form}; its.querySelector('[name=amount]').value = '{amount}'; its.querySelector('[value={button}]').click()"
-        ))
-        .await;
+    let link = format!("[...document.querySelectorAll('.fight li b a')].find((it) => it.textContent === {name:?})");
+    master.until(format!("{name} in the fight"), format!("return Boolean({link})")).await;
+    master.js(&format!("{link}.click()")).await;
+    master.sees("#change h2", name).await;
+    master.write("#amount", &amount.to_string()).await;
+    press(master, &format!("#change [value={button}]"), "").await;
+    master.until("the form to be done", "return document.querySelector('#change .done')").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -196,13 +194,13 @@ async fn three_windows_fight_from_the_first_roll_to_the_sheets() {
     master.write("[name=who-0-count]", "× 2").await;
     press(master, "main button", "Roll initiative and begin").await;
     master.sees("[role=status]", "The fight begins.").await;
-    let fight = master.url().await;
     brakka.until("the fight", "return document.querySelector('.fight h2')").await;
     evening.views("fights").await;
     for window in [lirien, brakka] {
         window.sees(".fight h2", "On the quay").await;
     }
-    // One of them is not seen yet.
+    // The game master leads it at the table. One of them is not seen yet.
+    evening.to_the_table(&server).await;
     does(master, "Goblin 2", 0, "conceal").await;
     for window in [lirien, brakka] {
         window.until("the hidden", "return !document.querySelector('.fight').innerText.includes('Goblin 2')").await;
@@ -250,20 +248,28 @@ async fn three_windows_fight_from_the_first_roll_to_the_sheets() {
     evening.is_well().await;
 
     // What was done by mistake is taken back; then both goblins fall.
-    master.goto(&fight).await;
     does(master, "Lirien Vale", 2, "damage").await;
     lirien.sees("#said", "Lirien Vale takes 2 damage").await;
     does(master, "Brakka Stonehand", 5, "damage").await;
-    press(master, "#told button", "Undo the last action").await;
+    brakka.sees("#said", "Brakka Stonehand takes 5 damage").await;
+    press(master, "#fights .lead-it button", "Undo the last action").await;
+    let undone = "return !document.querySelector('#said').innerText.includes('Brakka Stonehand takes 5 damage')";
+    brakka.until("the damage to be taken back", undone).await;
     for foe in ["Goblin 1", "Goblin 2"] {
         does(master, foe, 99, "damage").await;
         evening.lirien.sees("#said", &format!("{foe} dies.")).await;
     }
     for window in [lirien, brakka] {
-        window.sees(".down", "No enemy is standing.").await;
+        window.sees(".down", "You see no enemy standing.").await;
     }
-    press(master, ".down button", "End: victory").await;
-    master.sees("#now", "Victory").await;
-    press(master, "#sheets button", "Write it to the sheets").await;
-    master.until("the sheets to be written", "return !document.querySelector('#sheets button')").await;
+    master.sees(".down", "No enemy is standing.").await;
+    press(master, "#fights .lead-it button", "Victory").await;
+    master.sees("#change", "ended in round 2: Victory").await;
+    for window in [lirien, brakka] {
+        window.until("the fight to be over", "return !document.querySelector('.fight')").await;
+    }
+    press(master, "#change button", "Write it to the sheets").await;
+    master.sees("#change .done", "Written to the sheets of").await;
+    assert_eq!(master.count("#change button").await, 0);
+    evening.is_well().await;
 }

@@ -208,8 +208,29 @@ async fn hit_points_conditions_and_places_change_by_click() {
     assert_eq!(world.get("/characters/player_alice").await.expect(200).body["hp"], 17);
     let form = words(&mara.get(&format!("{change}?who={who}")).await.expect(200).text);
     assert!(form.contains("12 of 20 hit points") && form.contains("in the fight"), "{form}");
+    // By the place in the fight, which the orc has as well.
+    let in_fight = |id: &str| format!("fighters/{fight}/{id}");
+    mara.post(&change, &[("who", &in_fight("alice")), ("do", "damage"), ("amount", "1")]).await.expect(303);
+    mara.post(&change, &[("who", &in_fight("orc")), ("do", "add_condition"), ("condition", "prone")]).await.expect(303);
+    let form = words(&mara.get(&format!("{change}?who={}", in_fight("alice"))).await.expect(200).text);
+    assert!(form.contains("11 of 20 hit points") && form.contains("Move there"), "{form}");
+    let form = words(&mara.get(&format!("{change}?who={}", in_fight("orc"))).await.expect(200).text);
+    assert!(form.contains("5 of 5 hit points") && form.contains("No longer prone"), "{form}");
+    assert!(!form.contains("Move there") && !form.contains("The sheet"), "{form}");
+    for wrong in ["ghost", "", "../../x", "<b>"] {
+        mara.post(&change, &[("who", &in_fight(wrong)), ("do", "heal"), ("amount", "1")]).await.expect(404);
+    }
+    for wrong in ["fighters/", "fighters/1/orc", &format!("fighters/{ALICE}/orc")] {
+        mara.get(&format!("{change}?who={wrong}")).await.expect(404);
+    }
+    mara.post(&change, &[("who", &in_fight("orc")), ("do", "move"), ("place", "Pier")]).await.expect(303);
+    mara.post(&change, &[("who", &in_fight("orc")), ("do", "leave")]).await.expect(303);
+    mara.get(&format!("{change}?who={}", in_fight("orc"))).await.expect(404);
     let table = words(&mara.get(TABLE).await.expect(200).text);
     assert!(table.contains("Alice in a fight"), "{table}");
+    world.post(&format!("/encounters/{fight}/end"), json!({ "outcome": "fled" })).await.expect(200);
+    let late = mara.post(&change, &[("who", &in_fight("alice")), ("do", "damage"), ("amount", "1")]).await;
+    late.expect(404);
 }
 
 /// The table in a browser, as its game master sees it.
@@ -301,6 +322,17 @@ async fn the_fight_is_led_at_the_table() {
     mara.js(&press("End turn")).await;
     mara.sees("#fights .whose", "It is Orc's turn").await;
     mara.sees("#said", "It is Orc's turn.").await;
+    // Also somebody who is nobody outside of the fight is changed by a click.
+    mara.click(".fight .enemy b a").await;
+    mara.sees("#change", "70 of 70 hit points").await;
+    mara.write("#amount", "9").await;
+    mara.click("#change [value=damage]").await;
+    mara.sees("#change", "61 of 70 hit points").await;
+    mara.sees("#fights .enemy .state", "61/70").await;
+    mara.click("#change [value=conceal]").await;
+    mara.sees("#change", "hidden from players").await;
+    mara.sees("#fights .enemy", "hidden").await;
+    assert_eq!(barriers(&mara).await, Vec::<String>::new());
     assert_eq!(mara.url().await, format!("{}{TABLE}", server.url));
     // The page does not know yet that the fight is over: a button of before.
     let button = mara.js("return document.querySelector('.fight').outerHTML").await;

@@ -59,6 +59,19 @@ async fn another_attempt_comes_into_the_place_of_the_former() {
     is_log(&browser, &after).await;
     is_log(&mallory, &after).await;
     browser.sees("#said .retry", "2 of 2").await;
+    // Who comes later reads it there, too; the API lists what was written last at the end.
+    mallory.goto(&format!("{}/play/port-town", server.url)).await;
+    is_log(&mallory, &after).await;
+    for path in ["story", "story.html"] {
+        mallory.goto(&format!("{}/play/port-town/{path}", server.url)).await;
+        let page = mallory.text("main").await;
+        let places: Vec<_> = after.iter().map(|line| page.find(line)).collect();
+        assert!(places.is_sorted() && places.iter().all(Option::is_some), "{path}: {page}");
+    }
+    let newest = world.get("/messages?sort=-created_at&limit=1").await.expect(200);
+    assert_eq!(newest.items()[0]["content"], "Second.");
+    mallory.goto(&format!("{}/play/port-town", server.url)).await;
+    is_log(&mallory, &after).await;
     // Choosing the former one puts it into the same place.
     browser.click("#said button[aria-label='Previous attempt']").await;
     is_log(&browser, &before).await;
@@ -117,6 +130,8 @@ async fn an_answer_goes_on_in_a_line_of_its_own() {
     is_log(&browser, &lines).await;
     assert_eq!(browser.count(AGAIN).await, 1, "of this conversation, the last answer alone");
     assert_eq!(browser.count("#said article:last-child .retry:not([hidden])").await, 1);
+    browser.goto(&format!("{}/play/port-town", server.url)).await;
+    is_log(&browser, &lines).await;
     // What is undone makes the answer before it the last one.
     let turn = world.get("/turns?sort=-created_at&limit=1").await.expect(200).items()[0]["id"].clone();
     world.post(&format!("/turns/{}/undo", turn.as_str().unwrap()), json!({})).await.expect(200);

@@ -1,14 +1,22 @@
 //! What a game master sees of everybody at the table, and changes by a word.
 
 use entity::CampaignId;
-use rules::resolve::{Word, by_word};
+use rules::{
+    encounter::Status,
+    resolve::{Word, by_word},
+    sheet::Creature,
+};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, postgres::PgRow, types::Json};
 use uuid::Uuid;
 
 use crate::{
     dice::service::Failure,
-    encounters::stand::Stand,
+    encounters::{
+        names::called,
+        stand::Stand,
+        store::{self, Place},
+    },
     rules::cast::{Cast, Who},
 };
 use base::{
@@ -16,7 +24,7 @@ use base::{
     stored::{self, Columns},
 };
 use db::tenancy::TenantTx;
-use edge::http::resource::scope_key;
+use edge::http::resource::{Ref, scope_key};
 
 /// The most people of each kind that are listed. Those who are where a character is come first.
 pub const PEOPLE_MAX: i64 = 200;
@@ -113,6 +121,7 @@ fn present(row: &PgRow) -> Result<(String, Present)> {
 }
 
 /// How somebody is now: in an open fight as the fight has it, else as the sheet or stat block has it.
+#[derive(Clone)]
 pub struct State {
     pub hp: i32,
     pub max_hp: i32,
@@ -123,9 +132,53 @@ pub struct State {
 }
 
 /// Somebody's place in a fight.
+#[derive(Clone)]
 pub struct Fighting {
     pub encounter: Uuid,
     pub participant: String,
+    /// Whether only game masters know of it.
+    pub is_hidden: bool,
+}
+
+impl State {
+    fn of(creature: &Creature, fight: Option<Fighting>) -> Self {
+        Self {
+            hp: creature.hp,
+            max_hp: creature.max_hp_now(),
+            temp_hp: creature.temp_hp,
+            conditions: creature.conditions.iter().map(|condition| condition.name.clone()).collect(),
+            fight,
+        }
+    }
+}
+
+/// Somebody in an open fight, who may have no sheet or stat block besides it.
+pub struct Fighter {
+    pub name: String,
+    /// Whose sheet or stat block the fight changes when it is committed.
+    pub record: Option<Who>,
+    pub state: State,
+}
+
+/// Somebody in an open fight. One statement.
+///
+/// # Errors
+/// `not_found` if the fight has ended, or nobody of this id takes part.
+pub async fn fighter(tx: &TenantTx, campaign: CampaignId, encounter: Uuid, participant: &str) -> Result<Fighter> {
+    let missing = || Error::not_found("participant");
+    let place = Place { campaign: &Ref::Id(campaign.0), only: None };
+    let fight = store::read(tx, place, &encounter.to_string(), false).await?;
+    if fight.hidden || fight.now.status() != Status::Active {
+        return Err(missing());
+    }
+    let it = fight.now.participant(participant).ok_or_else(missing)?;
+    let id = |id: &Option<String>| id.as_deref().and_then(|id| Uuid::try_parse(id).ok());
+    let place = Fighting { encounter, participant: it.id.clone(), is_hidden: it.hidden };
+    Ok(Fighter {
+        name: called(&fight.now, it),
+        record: id(&it.character_id).map(Who::Character).or_else(|| id(&it.npc_id).map(Who::Npc)),
+        state: State::of(&it.creature, Some(place)),
+    })
 }
 
 /// How somebody is now. At most three statements.
@@ -143,15 +196,12 @@ pub async fn state(tx: &TenantTx, campaign: CampaignId, who: Who) -> Result<Stat
             cast.creature(who)?
         }
     };
-    Ok(State {
-        hp: creature.hp,
-        max_hp: creature.max_hp_now(),
-        temp_hp: creature.temp_hp,
-        conditions: creature.conditions.iter().map(|condition| condition.name.clone()).collect(),
-        fight: own
-            .and(stand.as_ref())
-            .map(|stand| Fighting { encounter: stand.fight.id, participant: stand.own().to_owned() }),
-    })
+    let fight = own.zip(stand.as_ref()).map(|(own, stand)| Fighting {
+        encounter: stand.fight.id,
+        participant: own.id.clone(),
+        is_hidden: own.hidden,
+    });
+    Ok(State::of(creature, fight))
 }
 
 /// Changes somebody by a word, on the sheet or stat block. Says what came of it.

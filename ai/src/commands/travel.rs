@@ -10,7 +10,7 @@ use super::{
 };
 use base::error::{Error, Result};
 use edge::http::validate;
-use world::{characters, rules::values::Words};
+use world::{characters, npcs::place::location_name, rules::values::Words};
 
 pub(super) struct Move;
 
@@ -41,7 +41,7 @@ impl AtOnce for Move {
         cx.outside_fights("go elsewhere", " To move within the fight, say so as something your character does.")
             .await?;
         let version = characters::moves::move_to(cx.tx().await?, cx.campaign, cx.player, &location.0).await?;
-        let message = format!("{} goes to {}", cx.name, location.0);
+        let message = format!("{} goes to {}", cx.name, location_name(&location.0));
         let moved = CharacterMoved { character_id: cx.player, location: location.0, version };
         Ok(CommandOutcome::public(cx, Type::System, moved, message))
     }

@@ -176,7 +176,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         steps,
         counts: counts.collect(),
         words: overview::last_words(&tx, &at.caller, campaign).await?,
-        fights: fights.iter().map(|fight| Fight::of(fight, &root, false).led(leads)).collect(),
+        fights: fights.iter().map(|fight| Fight::of(fight, &root, false).led(leads.then_some(fight))).collect(),
         places,
         has_more_places,
         changes: match sees_journal {

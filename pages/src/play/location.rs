@@ -4,7 +4,6 @@ use askama::Template;
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 
 use super::seat::Seat;
-use crate::location_name::location_name;
 use base::error::{Error, Result};
 use edge::http::resource::{self, Ref};
 use entity::CampaignId;
@@ -12,6 +11,7 @@ use world::{
     campaigns::Campaigns,
     interchange::text::{choices, fill, same_for_all, within},
     lore::MARKDOWN,
+    npcs::place::location_name,
     table::{Company, Person, about},
 };
 

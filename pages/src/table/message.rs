@@ -54,6 +54,18 @@ impl MessageView<'_> {
     }
 }
 
+/// Messages in the order in which people read them: a further attempt at an answer stands where the first one stood, as it does for those
+/// whose page was open.
+pub(crate) fn in_order(said: &[VisibleMessage]) -> Vec<&VisibleMessage> {
+    let when = |message: &VisibleMessage| message.first_attempt_at.unwrap_or(message.created_at);
+    let (again, mut ordered): (Vec<_>, Vec<_>) = said.iter().partition(|message| message.first_attempt_at.is_some());
+    for message in again {
+        let place = ordered.iter().position(|other| when(other) > when(message));
+        ordered.insert(place.unwrap_or(ordered.len()), message);
+    }
+    ordered
+}
+
 /// Messages as a page begins with them. `missed` is what its reader has not seen of them.
 ///
 /// # Errors
@@ -64,7 +76,7 @@ fn all<'a>(
     foot: impl Fn(&'a VisibleMessage) -> Foot<'a>,
 ) -> Result<String> {
     let mut html = String::new();
-    for message in said {
+    for message in in_order(said) {
         if missed.is_some_and(|missed| missed.first.0 == message.id) {
             html.push_str("<p class=\"session\">Since you were here</p>");
         }

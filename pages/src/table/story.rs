@@ -6,7 +6,7 @@ use futures_util::stream;
 use time::{Date, Duration, OffsetDateTime};
 
 use super::{
-    message::{Foot, MessageView},
+    message::{Foot, MessageView, in_order},
     when,
 };
 use crate::marks::Marked;
@@ -159,7 +159,7 @@ fn lines(messages: &[VisibleMessage], former: Option<&VisibleMessage>, is_gaples
                 .map_err(Error::internal)?,
         })
     };
-    messages.iter().map(line).collect()
+    in_order(messages).into_iter().map(line).collect()
 }
 
 /// Counts days and sessions while lines go by.
@@ -245,7 +245,7 @@ impl<T: Source> Written<T> {
     /// Writes the next lines. Returns whether there were any.
     async fn more(&mut self, out: &mut String) -> Result<bool> {
         let found = self.source.lines(self.after, LINES_READ).await?;
-        for message in &found {
+        for message in in_order(&found) {
             let Turned { day, session } = self.calendar.turn(message.created_at);
             if day.is_some() || session.is_some() {
                 self.heading(out, &when::day(message.created_at.date()));
@@ -349,6 +349,7 @@ mod tests {
             created_at,
             turn_id: None,
             first_attempt: None,
+            first_attempt_at: None,
             talk: None,
             rolls: Vec::new(),
             asks: None,

@@ -82,7 +82,11 @@ fn short(actor: &Creature, args: &RestArgs, dice: &mut dyn Dice) -> Result<Outco
     outcome.total = gained;
     outcome.outcome = format!("{gained} hit points");
     let dice = if spend == 1 { "die" } else { "dice" };
+    let left = actor.hit_dice.unwrap_or_default().remaining;
     outcome.notes = match spend {
+        0 if left > 0 && actor.hp < actor.max_hp_now() && actor.life() == Life::Alive => {
+            format!("{} takes a short rest without spending hit dice, and regains no hit points.", actor.name)
+        }
         0 => format!("{} takes a short rest.", actor.name),
         _ => format!("{} rests and regains {gained} hit points with {spend} hit {dice}.", actor.name),
     };

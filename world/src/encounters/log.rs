@@ -171,6 +171,8 @@ impl<'a> Teller<'a> {
                 // Everybody may read this: players either knew of it before, or know now.
                 self.said.push((BTreeSet::new(), format!("{} {how}.", self.name(participant))));
             }
+            // Its roll is told.
+            Event::Took { stance: Stance::DeathSave, .. } if !told.outcomes.is_empty() => {}
             Event::Took { participant, stance } => self.took(participant, *stance),
             Event::Moved { participant, to, cost_ft } => {
                 let how = match (cost_ft, to) {
@@ -237,6 +239,9 @@ impl<'a> Teller<'a> {
             false => format!("The dice of {attacker} against {attacked}{with}"),
         };
         self.say_dice(&[by, target], &begin, open, came);
+        if hit > 0 && !self.hidden_of(&[by]).is_empty() {
+            self.say(&[target], format!("{attacked} is hit by somebody unseen."));
+        }
     }
 
     /// Says what a spell with several targets does before their saves.

@@ -249,6 +249,8 @@ pub struct VisibleMessage {
     pub turn_id: Option<Uuid>,
     /// The first attempt at what its turn answers; the turn itself if it is the only one.
     pub first_attempt: Option<Uuid>,
+    /// When the first attempt had ended, if this is a further one.
+    pub first_attempt_at: Option<OffsetDateTime>,
     /// The NPC or owner and the character whose conversation it is part of.
     pub talk: Option<(Uuid, Uuid)>,
     pub rolls: Vec<VisibleRoll>,
@@ -359,6 +361,8 @@ pub async fn found(tx: &TenantTx, campaign: CampaignId, reader: Option<Reader>, 
     let columns = format!(
         "id, speaker, content, flavor, roll, author, turn_id, \
          (SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt, \
+         (SELECT f.finished_at FROM turn t JOIN turn f ON f.tenant_id = t.tenant_id AND f.id = t.parent_turn_id \
+            WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt_at, \
          CASE WHEN turn_id IS NOT NULL THEN entity_id END AS entity, player_id, whisper_to <> '[]' AS is_whisper, \
          author = 'system' OR type = 'system' OR type = 'roll' AND turn_id IS NOT NULL AS is_of_the_game, {HEARD_BY} AS heard_by, \
          blind OR author = 'system' AND whisper_to = '[\"gm\"]' AS blind, created_at"
@@ -382,6 +386,7 @@ type SeenRow = (
     String,
     Option<Uuid>,
     Option<Uuid>,
+    Option<OffsetDateTime>,
     Option<Uuid>,
     Option<Uuid>,
     bool,
@@ -401,6 +406,7 @@ fn seen(row: &PgRow) -> Result<VisibleMessage> {
         author,
         turn_id,
         first_attempt,
+        first_attempt_at,
         entity,
         player,
         is_whisper,
@@ -424,6 +430,7 @@ fn seen(row: &PgRow) -> Result<VisibleMessage> {
         created_at,
         turn_id,
         first_attempt,
+        first_attempt_at,
         talk: Option::zip(entity, player),
         rolls: facts.into_iter().map(VisibleRoll::of).collect(),
         asks: roll.as_ref().and_then(Asked::of_roll),

@@ -1,4 +1,4 @@
-//! Compares locations of NPCs, which may be spelled in several ways.
+//! Locations of NPCs and characters: as people read them, and compared, because they may be spelled in several ways.
 
 use uuid::Uuid;
 
@@ -26,4 +26,22 @@ pub async fn spellings(tx: &TenantTx, campaign: Uuid, place: &str) -> Result<Vec
 #[must_use]
 pub fn is_same(a: &str, b: &str) -> bool {
     scope_key(a) == scope_key(b)
+}
+
+/// A location as people read it: a slug as words with capital first letters, anything else as it is written.
+#[must_use]
+pub fn location_name(location: &str) -> String {
+    let is_slug = location.contains('_') || !location.contains(char::is_uppercase);
+    if !is_slug {
+        return location.to_owned();
+    }
+    let words = location.split(['_', '-', ' ']).filter(|word| !word.is_empty());
+    words.map(capital).collect::<Vec<_>>().join(" ")
+}
+
+/// A text with a capital first letter.
+#[must_use]
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }

@@ -231,7 +231,8 @@ async fn shown(at: &InCampaign, problems: Vec<String>) -> Result<EncounterPage> 
     let name = view.name().unwrap_or("A fight").to_owned();
     let frame = at.frame(&name, Tab::Encounters);
     let is_open = view.status() == Status::Active;
-    let mut panel = is_open.then(|| Fight::of(&fight, &at.url("encounters"), false).led(is_master(at)));
+    let leads = is_master(at).then_some(&fight);
+    let mut panel = is_open.then(|| Fight::of(&fight, &at.url("encounters"), false).led(leads));
     let lead = match is_open && is_master(at) {
         false => None,
         true => {

@@ -1,26 +1,27 @@
 //! The end of a fight: its outcome, what it did, and writing that to the sheets.
 
 use actix_web::HttpResponse;
-use rules::encounter::{Changes, EndOutcome};
+use askama::Template;
+use rules::encounter::Changes;
 
-use super::work::work;
-use crate::admin::InCampaign;
+use super::work::{once_for_form, said_on_page};
+use crate::{
+    admin::{
+        InCampaign, Tab,
+        answer::is_htmx,
+        table::{answer::AT_TABLE, fields_at_table},
+    },
+    fight::OUTCOMES,
+};
 use base::error::{Error, Result};
+use edge::http::resource::Ref;
 use world::encounters::{
     aftermath::{self, AfterRecord, CommitState},
     commit::commit as commit_into_records,
     input::{CommitInput, EndInput},
+    open,
     service::{self, Cx},
 };
-
-/// The outcomes, with their words.
-pub(super) const OUTCOMES: [(EndOutcome, &str, &str); 5] = [
-    (EndOutcome::Victory, "victory", "Victory"),
-    (EndOutcome::Defeat, "defeat", "Defeat"),
-    (EndOutcome::Fled, "fled", "Somebody fled"),
-    (EndOutcome::Negotiated, "negotiated", "The sides negotiated"),
-    (EndOutcome::Other, "other", "Another end"),
-];
 
 /// What an ended fight did.
 pub(super) struct OverView {
@@ -33,6 +34,8 @@ pub(super) struct OverView {
     pub unchanged: Vec<String>,
     /// Whether the user can write something that is not written yet.
     pub may_write: bool,
+    /// Whether it stands at the table.
+    pub is_at_table: bool,
 }
 
 /// What it did to somebody with a record.
@@ -72,6 +75,7 @@ impl OverView {
         Ok(Self {
             outcome: OUTCOMES.iter().find(|(outcome, ..)| *outcome == after.outcome).map_or("", |(.., words)| words),
             may_write: may_commit && records.iter().any(waits),
+            is_at_table: false,
             summary: after.summary,
             notes: after.notes,
             records,
@@ -131,19 +135,19 @@ pub async fn end(at: InCampaign) -> Result<HttpResponse> {
     let chosen = at.form.text("outcome");
     let outcome = OUTCOMES.iter().find(|(_, name, _)| *name == chosen).map(|(outcome, ..)| *outcome);
     let notes = Some(at.form.text("notes").trim().replace("\r\n", "\n")).filter(|notes| !notes.is_empty());
-    work(&at, async |cx, id| {
+    let done = once_for_form(&at, async |cx, id| {
         let outcome =
             outcome.ok_or_else(|| Error::invalid("/outcome", "invalid_value", "Choose how the fight ends."))?;
         let input = EndInput { outcome, generate_summary: false, preserve_log: true, notes: notes.clone() };
         service::end(cx, id, &input).await?;
         Ok(Some("The fight has ended. What it did is not in the sheets yet.".to_owned()))
-    })
-    .await
+    });
+    shown(&at, done.await).await
 }
 
 /// Writes what a fight did to the sheets, each of them once.
 pub async fn commit(at: InCampaign) -> Result<HttpResponse> {
-    work(&at, async |cx, id| {
+    let done = once_for_form(&at, async |cx, id| {
         let told = commit_into_records(cx, id, &CommitInput::default()).await?;
         let names: Vec<&str> =
             told.committed.iter().filter_map(|one| one.character_name.as_deref().or(one.npc_name.as_deref())).collect();
@@ -151,6 +155,40 @@ pub async fn commit(at: InCampaign) -> Result<HttpResponse> {
             [] => "Everything was in the sheets already.".to_owned(),
             names => format!("Written to the sheets of {}.", names.join(", ")),
         }))
+    });
+    shown(&at, done.await).await
+}
+
+/// An ended fight beside the talk.
+#[derive(Template)]
+#[template(path = "admin/table-over.html")]
+struct OverPiece {
+    path: String,
+    /// The hidden fields of its form.
+    token: String,
+    name: String,
+    round: u32,
+    over: OverView,
+    /// What was done just now.
+    told: Option<String>,
+}
+
+/// Shows what an ended fight did, after something was done: at the table beside the talk, otherwise on its page.
+async fn shown(at: &InCampaign, done: Result<Option<String>>) -> Result<HttpResponse> {
+    if !at.form.has(AT_TABLE) || !is_htmx(&at.request) {
+        return said_on_page(at, done);
+    }
+    let told = done?;
+    let tx = at.read().await?;
+    let fight = open::seen_by(&tx, at.campaign.id.0, at.path("x"), &at.caller).await?;
+    let campaign = Ref::Id(at.campaign.id.0);
+    let over = OverView::of(&Cx::of(&tx, &campaign, &at.caller), at.path("x"), true).await?;
+    at.piece(&OverPiece {
+        path: at.url(&format!("encounters/{}", fight.id)),
+        token: fields_at_table(&at.frame("", Tab::Table).token()),
+        name: fight.fight.name().unwrap_or("A fight").to_owned(),
+        round: fight.fight.round(),
+        over: OverView { is_at_table: true, ..over },
+        told,
     })
-    .await
 }

@@ -58,9 +58,11 @@ pub(super) fn said(at: &InCampaign, done: Result<Option<String>>) -> Result<Http
         ),
         _ => error,
     });
-    if at.form.has(AT_TABLE) {
-        return answer::done(at, done.map(drop));
-    }
+    if at.form.has(AT_TABLE) { answer::done(at, done.map(drop)) } else { said_on_page(at, done) }
+}
+
+/// The same for a form whose page is the fight's.
+pub(super) fn said_on_page(at: &InCampaign, done: Result<Option<String>>) -> Result<HttpResponse> {
     match done {
         Ok(told) => {
             let message = told.filter(|message| !message.is_empty()).unwrap_or_else(|| "Done.".to_owned());

@@ -6,11 +6,10 @@ use entity::owner::Aspect;
 use super::{Company, EntityPage, Parts, lore_about};
 use crate::{
     admin::{InCampaign, Tab},
-    location_name::location_name,
 };
 use base::error::{Error, Result};
 use edge::http::resource::scope_key;
-use world::around;
+use world::{around, npcs::place::location_name};
 
 /// GET of a location's page.
 ///

@@ -17,7 +17,6 @@ use uuid::Uuid;
 use super::{Frame, InCampaign, memories, query::encoded, world_form::pending, world_row::World};
 use crate::{
     emblem::Emblem,
-    location_name::{capital, location_name},
     render_blocks,
     sheet::Sheet,
 };
@@ -32,6 +31,7 @@ use entity::{kind::EntityKind, shapes::ToolRef};
 use world::{
     around::{self, Known, SHOWN_MAX},
     messages::visible::VisibleMessage,
+    npcs::place::{capital, location_name},
     overview::Resident,
 };
 

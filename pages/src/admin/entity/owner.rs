@@ -9,12 +9,13 @@ use super::{
     Company, Parts, Shown, ask_links, facts, known, last_words, listed, location_link, remembers, texts, threshold,
     tools_of,
 };
-use crate::{admin::InCampaign, location_name::location_name};
+use crate::admin::InCampaign;
 use ai::prompt::scope;
 use base::error::Result;
 use db::tenancy::TenantTx;
 use world::{
     around,
+    npcs::place::location_name,
     owners::{OwnerView, Owners},
 };
 

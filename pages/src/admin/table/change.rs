@@ -2,10 +2,16 @@
 //! committed.
 
 use actix_web::HttpResponse;
-use askama::Template;
+use askama::{
+    Template,
+    filters::{Html, escape},
+};
 use entity::message::{Author, Type};
 use rules::{resolve::Word, srd::CONDITIONS};
 use serde_json::{Value, json};
+
+use url::form_urlencoded;
+use uuid::Uuid;
 
 use super::answer::words_of;
 use crate::{
@@ -19,6 +25,7 @@ use crate::{
     fight, render_blocks,
 };
 use base::error::{Code, Error, Result};
+use db::tenancy::TenantTx;
 use edge::http::{
     Answer,
     etag::Expected,
@@ -26,12 +33,18 @@ use edge::http::{
 };
 use world::{
     characters::Characters,
-    encounters::service::act_for,
+    encounters::{
+        roster,
+        service::{Cx, act_for},
+    },
     messages::service::{self as messages, NewMessage},
-    npcs::Npcs,
+    npcs::{
+        Npcs,
+        place::{is_same, location_name},
+    },
     paused::AiPaused,
     rules::cast::Who,
-    seat::{self, State},
+    seat::{self, Fighter, Fighting, State},
 };
 
 /// The most places that the form suggests.
@@ -43,23 +56,32 @@ const PLACE_CHARS_MAX: usize = 200;
 #[template(path = "admin/table-change.html", blocks = ["form"])]
 struct ChangePage {
     frame: Frame,
-    /// The hidden fields of its forms.
+    token: String,
+    /// The hidden fields of the forms that change somebody.
     fields: String,
     table: String,
     root: String,
-    /// `characters/SLUG` or `npcs/SLUG`.
-    who: String,
+    path: String,
     name: String,
-    slug: String,
-    is_npc: bool,
-    /// Whether the AI of this NPC is paused, and everybody's.
-    is_paused: bool,
+    /// The record of somebody who has one.
+    record: Option<RecordView>,
+    /// Whether everybody's AI is paused.
     all_paused: bool,
     state: State,
-    place: String,
     places: Vec<String>,
     /// What was done just now.
     told: Option<String>,
+}
+
+/// Somebody with a sheet or stat block.
+struct RecordView {
+    /// Its path in the editor.
+    path: String,
+    slug: String,
+    is_npc: bool,
+    /// Whether the AI of this NPC is paused.
+    is_paused: bool,
+    location: String,
 }
 render_blocks!(ChangePage: as_form);
 
@@ -68,7 +90,7 @@ impl ChangePage {
     fn attributes(&self) -> String {
         let path = format!("{}/change", self.table);
         format!(
-            r##"method="post" action="{path}" hx-post="{path}" hx-target="#change" hx-swap="innerHTML" hx-sync="#change:drop" hx-disabled-elt="find button""##
+            r##"method="post" action="{path}" hx-post="{path}" hx-target="#change" hx-select="unset" hx-swap="innerHTML" hx-sync="#change:drop" hx-disabled-elt="find button""##
         )
     }
 
@@ -83,43 +105,120 @@ impl ChangePage {
 #[template(path = "admin/table-gone.html")]
 struct Gone;
 
-/// Somebody whom a form names.
+/// Somebody whom a form names: by a record, or by a place in a fight, which those without a record have too.
 struct Subject {
+    /// `characters/SLUG`, `npcs/SLUG` or `fighters/FIGHT/PARTICIPANT`.
+    named: String,
+    name: String,
+    record: Option<Record>,
+    /// How it is in the fight, if the form names that.
+    fighter: Option<State>,
+}
+
+struct Record {
     who: Who,
     slug: String,
     name: String,
     location: Option<String>,
 }
 
-impl Subject {
+impl Record {
+    /// The record of a character or an NPC.
+    async fn find(at: &InCampaign, tx: &TenantTx, kind: Kind, named: &Ref) -> Result<Self> {
+        let campaign = Ref::Id(at.campaign.id.0);
+        match kind {
+            Kind::Characters => {
+                let it = resource::find::<Characters>(tx, &at.caller, Some(&campaign), named).await?;
+                Ok(Self { who: Who::Character(it.id.0), slug: it.slug, name: it.name, location: it.location })
+            }
+            Kind::Npcs => {
+                let it = resource::find::<Npcs>(tx, &at.caller, Some(&campaign), named).await?;
+                Ok(Self { who: Who::Npc(it.id.0), slug: it.slug, name: it.name, location: it.location })
+            }
+        }
+    }
+
     fn is_npc(&self) -> bool {
         matches!(self.who, Who::Npc(_))
     }
 
-    /// Finds who a form means by `characters/SLUG` or `npcs/SLUG`.
+    /// Its path in the editor.
+    fn path(&self) -> String {
+        format!("{}/{}", if self.is_npc() { "npcs" } else { "characters" }, self.slug)
+    }
+}
+
+/// The kinds of records.
+#[derive(Clone, Copy)]
+enum Kind {
+    Characters,
+    Npcs,
+}
+
+impl Subject {
+    /// Finds who is meant.
     async fn find(at: &InCampaign, named: &str) -> Result<Self> {
         let tx = at.read().await?;
-        let campaign = Ref::Id(at.campaign.id.0);
-        match named.split_once('/') {
-            Some(("characters", slug)) => {
-                let it = resource::find::<Characters>(&tx, &at.caller, Some(&campaign), &Ref::parse(slug)).await?;
-                Ok(Self { who: Who::Character(it.id.0), slug: it.slug, name: it.name, location: it.location })
-            }
-            Some(("npcs", slug)) => {
-                let it = resource::find::<Npcs>(&tx, &at.caller, Some(&campaign), &Ref::parse(slug)).await?;
-                Ok(Self { who: Who::Npc(it.id.0), slug: it.slug, name: it.name, location: it.location })
-            }
-            _ => Err(Error::not_found("character or NPC")),
+        let (kind, slug) = match named.split_once('/') {
+            Some(("characters", slug)) => (Kind::Characters, slug),
+            Some(("npcs", slug)) => (Kind::Npcs, slug),
+            Some(("fighters", place)) => return Self::fighter(at, &tx, place).await,
+            _ => return Err(Error::not_found("character or NPC")),
+        };
+        let record = Record::find(at, &tx, kind, &Ref::parse(slug)).await?;
+        Ok(Self { named: record.path(), name: record.name.clone(), record: Some(record), fighter: None })
+    }
+
+    /// Finds somebody in a fight. A record that was deleted since is none.
+    async fn fighter(at: &InCampaign, tx: &TenantTx, place: &str) -> Result<Self> {
+        let missing = || Error::not_found("participant");
+        let (fight, participant) = place.split_once('/').ok_or_else(missing)?;
+        let fight = Uuid::try_parse(fight).map_err(|_| missing())?;
+        let Fighter { name, record, state } = seat::fighter(tx, at.campaign.id, fight, participant).await?;
+        let kind = |who| if matches!(who, Who::Npc(_)) { Kind::Npcs } else { Kind::Characters };
+        let record = match record {
+            Some(who) => Record::find(at, tx, kind(who), &Ref::Id(who.id())).await,
+            None => Err(missing()),
+        };
+        let record = match record {
+            Err(error) if error.code == Code::NotFound => None,
+            record => Some(record?),
+        };
+        Ok(Self { named: self::fighter(fight, participant), name, record, fighter: Some(state) })
+    }
+
+    /// How it is now.
+    async fn state(&self, at: &InCampaign, tx: &TenantTx) -> Result<State> {
+        match (&self.fighter, &self.record) {
+            (Some(state), _) => Ok(state.clone()),
+            (None, Some(record)) => seat::state(tx, at.campaign.id, record.who).await,
+            (None, None) => Err(Error::not_found("participant")),
         }
     }
 }
 
+/// How a form names somebody in a fight.
+pub(super) fn fighter(fight: Uuid, participant: &str) -> String {
+    format!("fighters/{fight}/{participant}")
+}
+
+/// Where the form for somebody is. `table` is the path of the table.
+pub(super) fn path(table: &str, named: &str) -> String {
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("who", named).finish();
+    format!("{table}/change?{query}")
+}
+
 /// The form for somebody.
 pub async fn form(at: InCampaign) -> Result<HttpResponse> {
-    match Subject::find(&at, &given(at.request.query_string(), "who")).await {
-        // The form is open while somebody else deletes whom it is about.
+    let named = given(at.request.query_string(), "who");
+    shown(&at, &named, None).await
+}
+
+/// The form as it is now. It may be open while somebody else deletes whom it is about, or ends the fight.
+async fn shown(at: &InCampaign, named: &str, told: Option<String>) -> Result<HttpResponse> {
+    match Subject::find(at, named).await {
         Err(error) if error.code == Code::NotFound && is_htmx(&at.request) => at.piece(&Gone),
-        subject => at.show(&page(&at, subject?, None).await?),
+        subject => at.show(&page(at, subject?, told).await?),
     }
 }
 
@@ -129,35 +228,40 @@ async fn page(at: &InCampaign, it: Subject, told: Option<String>) -> Result<Chan
     let named = places.into_iter().map(|place| place.location).filter(|place| !place.is_empty());
     let frame = at.frame(&it.name, Tab::Table);
     let paused = AiPaused::of(&at.campaign.settings);
-    // A slug is safe in an attribute.
-    let who = format!("{}/{}", if it.is_npc() { "npcs" } else { "characters" }, it.slug);
+    let state = it.state(at, &tx).await?;
     Ok(ChangePage {
-        fields: format!(r#"{}{}<input type="hidden" name="who" value="{who}">"#, frame.token(), super::form_id()),
+        token: format!("{}{}", frame.token(), super::form_id()),
+        fields: format!(
+            r#"{}{}<input type="hidden" name="who" value="{}">"#,
+            frame.token(),
+            super::form_id(),
+            escape(&it.named, Html).map_err(Error::internal)?
+        ),
         frame,
         table: at.url("table"),
         root: at.url(""),
-        who,
-        is_npc: it.is_npc(),
-        is_paused: paused.names(it.who.id(), &it.slug),
+        path: path(&at.url("table"), &it.named),
+        record: it.record.map(|record| RecordView {
+            path: record.path(),
+            is_npc: record.is_npc(),
+            is_paused: paused.names(record.who.id(), &record.slug),
+            slug: record.slug,
+            location: record.location.unwrap_or_default(),
+        }),
         all_paused: paused.all,
-        state: seat::state(&tx, at.campaign.id, it.who).await?,
-        place: it.location.unwrap_or_default(),
+        state,
         places: named.take(PLACES_MAX).collect(),
         name: it.name,
-        slug: it.slug,
         told,
     })
 }
 
 /// Does what the form says, and shows the form again.
 pub async fn change(at: InCampaign) -> Result<HttpResponse> {
-    let subject = Subject::find(&at, at.form.text("who")).await?;
-    let back = format!("{}?who={}", at.url("table/change"), at.form.text("who"));
-    match changed(&at, &subject).await {
-        Ok(told) if is_htmx(&at.request) => {
-            let subject = Subject::find(&at, at.form.text("who")).await?;
-            at.show(&page(&at, subject, Some(told)).await?)
-        }
+    let named = at.form.text("who");
+    let back = path(&at.url("table"), named);
+    match changed(&at, &Subject::find(&at, named).await?).await {
+        Ok(told) if is_htmx(&at.request) => shown(&at, named, Some(told)).await,
         Ok(told) => Ok(at.redirect(&back, &told)),
         Err(error) if is_htmx(&at.request) || error.code.status() >= 500 => Err(error),
         Err(error) => Ok(at.refuse(&back, &words_of(&error))),
@@ -165,40 +269,54 @@ pub async fn change(at: InCampaign) -> Result<HttpResponse> {
 }
 
 async fn changed(at: &InCampaign, it: &Subject) -> Result<String> {
-    if at.form.text("do") == "move" {
-        return moved(at, it).await;
-    }
     let sent: Vec<_> = at.form.fields().collect();
     let once = once(at, &form_id(at), &sent);
-    let campaign = Ref::Id(at.campaign.id.0);
     let done = edge::http::write(&at.app, &at.caller, once.as_ref(), async |tx| {
-        let fight = seat::state(tx, at.campaign.id, it.who).await?.fight;
-        let told = match fight {
-            Some(fight) => {
-                let input = asked_of(at, &fight.participant)?;
-                let id = fight.encounter.to_string();
-                let told = act_for(tx, &at.caller, (&campaign, &id), &input).await?;
-                if let Some(why) = fight::why_nothing(&told) {
-                    return Err(Error::new(Code::Conflict, why));
-                }
-                told.told.unwrap_or_default()
-            }
-            None => {
-                let told = seat::change(tx, at.campaign.id, it.who, word(at)?).await?;
-                // What happens to an NPC is the game master's to tell.
-                if !it.is_npc() && !told.is_empty() {
-                    at.app.limits.check_rows(tx, &at.caller, "message").await?;
-                    let message =
-                        NewMessage { kind: Type::System, ..NewMessage::chat(Author::System, "", told.clone()) };
-                    messages::insert(tx, at.campaign.id.0, std::slice::from_ref(&message)).await?;
-                }
-                told
-            }
+        let told = match (at.form.text("do"), &it.record) {
+            ("move", Some(record)) => moved(at, tx, record).await?,
+            (_, record) => match (it.state(at, tx).await?.fight, record) {
+                (Some(fight), _) => changed_in_fight(at, tx, &fight).await?,
+                (None, Some(record)) => changed_on_sheet(at, tx, record.who).await?,
+                (None, None) => return Err(Error::not_found("participant")),
+            },
         };
         Ok(Answer::ok(told))
     });
     let told = done.await?.fresh().unwrap_or_default();
     Ok(if told.is_empty() { "Done.".to_owned() } else { told })
+}
+
+async fn changed_in_fight(at: &InCampaign, tx: &TenantTx, fight: &Fighting) -> Result<String> {
+    let (campaign, id) = (Ref::Id(at.campaign.id.0), fight.encounter.to_string());
+    if at.form.text("do") == "leave" {
+        roster::remove(&Cx::of(tx, &campaign, &at.caller), &id, &fight.participant, &Expected::any()).await?;
+        return Ok("Removed from the fight.".to_owned());
+    }
+    let input = asked_of(at, &fight.participant)?;
+    let told = act_for(tx, &at.caller, (&campaign, &id), &input).await?;
+    match fight::why_nothing(&told) {
+        Some(why) => Err(Error::new(Code::Conflict, why)),
+        None => Ok(told.told.unwrap_or_default()),
+    }
+}
+
+async fn changed_on_sheet(at: &InCampaign, tx: &TenantTx, who: Who) -> Result<String> {
+    let told = seat::change(tx, at.campaign.id, who, word(at)?).await?;
+    if !told.is_empty() {
+        tell(at, tx, who, &told).await?;
+    }
+    Ok(told)
+}
+
+/// Tells the table what happened to a character. What happens to an NPC is the game master's to tell.
+async fn tell(at: &InCampaign, tx: &TenantTx, who: Who, what: &str) -> Result<()> {
+    if matches!(who, Who::Npc(_)) {
+        return Ok(());
+    }
+    at.app.limits.check_rows(tx, &at.caller, "message").await?;
+    let message = NewMessage { kind: Type::System, ..NewMessage::chat(Author::System, "", what.to_owned()) };
+    messages::insert(tx, at.campaign.id.0, std::slice::from_ref(&message)).await?;
+    Ok(())
 }
 
 /// What the form says about hit points or conditions.
@@ -220,30 +338,27 @@ fn word(at: &InCampaign) -> Result<Word<'_>> {
 }
 
 /// Takes somebody to another place.
-async fn moved(at: &InCampaign, it: &Subject) -> Result<String> {
+async fn moved(at: &InCampaign, tx: &TenantTx, it: &Record) -> Result<String> {
     let place = at.form.text("place").trim();
     if place.chars().count() > PLACE_CHARS_MAX {
         let message = format!("Write a place, in at most {PLACE_CHARS_MAX} characters.");
         return Err(Error::invalid("/place", "invalid_value", message));
     }
-    let location = if place.is_empty() { Value::Null } else { json!(place) };
-    let is_new = !place.is_empty() && !seat::is_location(&at.read().await?, at.campaign.id, place).await?;
-    let changes = json!({ "location": location });
-    let campaign = at.campaign.id.0.to_string();
-    let (any, id) = (Expected::any(), it.who.id().to_string());
+    let is_new = !place.is_empty() && !seat::is_location(tx, at.campaign.id, place).await?;
+    let changes = json!({ "location": if place.is_empty() { Value::Null } else { json!(place) } });
+    let (any, named) = (Expected::any(), (Some(&Ref::Id(at.campaign.id.0)), &Ref::Id(it.who.id())));
     if it.is_npc() {
-        resource::change::<Npcs>(&at.app, &at.caller, &any, Some(&campaign), &id, changes).await?;
+        resource::change_in::<Npcs>(&at.app, &at.caller, tx, &any, named, &changes).await?;
     } else {
-        resource::change::<Characters>(&at.app, &at.caller, &any, Some(&campaign), &id, changes).await?;
+        resource::change_in::<Characters>(&at.app, &at.caller, tx, &any, named, &changes).await?;
     }
-    Ok(match place {
-        "" => format!("{} is nowhere now.", it.name),
-        place if is_new => {
-            format!(
-                "{} is at {place} now. That location is new: nobody else is there, and no lore tells of it.",
-                it.name
-            )
-        }
-        place => format!("{} is at {place} now.", it.name),
-    })
+    if place.is_empty() {
+        return Ok(format!("{} is nowhere now.", it.name));
+    }
+    let told = format!("{} is at {} now.", it.name, location_name(place));
+    if it.location.as_deref().is_none_or(|before| !is_same(before, place)) {
+        tell(at, tx, it.who, &told).await?;
+    }
+    let new = " That location is new: nobody else is there, and no lore tells of it.";
+    Ok(told + if is_new { new } else { "" })
 }

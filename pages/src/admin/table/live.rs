@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::{Around, View, fight_fields};
+use super::{Around, View, fields_at_table};
 use crate::{
     admin::{InCampaign, editor::Proof},
     table::{
@@ -73,7 +73,7 @@ impl Onlooker for Master {
         let mut pieces = changed.pieces(&said, |message| footing.of(message))?;
         if changes.any(&["encounter"]) {
             // The page sends the token of its forms as a header.
-            pieces.push(("fights", self.view.fights(tx, fight_fields("")).await?));
+            pieces.push(("fights", self.view.fights(tx, fields_at_table("")).await?));
         }
         if changes.any(&["campaign", "character", "npc", "encounter"]) {
             let Around { paused, speakers, hearers, subjects, here } =

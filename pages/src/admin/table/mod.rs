@@ -44,6 +44,7 @@ use base::error::{Error, Result};
 use db::tenancy::TenantTx;
 use edge::caller::Caller;
 use world::{
+    encounters::open::OpenFight,
     journal,
     messages::visible::{VisibleMessage, Which, visible_messages},
     paused,
@@ -82,7 +83,11 @@ impl View {
     async fn fights(&self, tx: &TenantTx, fields: String) -> Result<String> {
         let fights = table::fights(tx, self.campaign, &self.caller).await?;
         let path = format!("{}/encounters", self.root);
-        let fights = fights.iter().map(|fight| Fight::of(fight, &path, false).led(true).live()).collect();
+        let led = |fight: &OpenFight| {
+            let change = |id: &str| change::path(&self.table, &change::fighter(fight.id, id));
+            Fight::of(fight, &path, false).led_at_table(fight, change).live()
+        };
+        let fights = fights.iter().map(led).collect();
         rendered(&Fights { fights, token: fields })
     }
 }
@@ -220,7 +225,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         campaign: at.campaign.name.clone(),
         seq,
         messages,
-        fights: view.fights(&tx, fight_fields(&frame.token())).await?,
+        fights: view.fights(&tx, fields_at_table(&frame.token())).await?,
         around: Around::read(&view, &tx, (&wished("as"), &wished("whisper")), &frame.token()).await?,
         token: format!("{}{}", frame.token(), form_id()),
         frame,
@@ -245,6 +250,6 @@ fn form_id() -> String {
 }
 
 /// The hidden fields of a fight's forms at the table.
-fn fight_fields(token: &str) -> String {
+pub(super) fn fields_at_table(token: &str) -> String {
     format!(r#"{token}{}<input type="hidden" name="{}" value="1">"#, form_id(), answer::AT_TABLE)
 }
