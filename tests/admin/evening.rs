@@ -264,7 +264,7 @@ async fn three_windows_fight_from_the_first_roll_to_the_sheets() {
     }
     master.sees(".down", "No enemy is standing.").await;
     press(master, "#fights .lead-it button", "Victory").await;
-    master.sees("#change", "ended in round 2: Victory").await;
+    master.sees("#change", "Ended in round 2: Victory").await;
     for window in [lirien, brakka] {
         window.until("the fight to be over", "return !document.querySelector('.fight')").await;
     }

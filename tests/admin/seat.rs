@@ -392,7 +392,7 @@ async fn the_overview_and_a_fight_follow_what_happens() {
     world.post(&actions, json!({ "action": "damage", "target_id": "orc", "amount": 5 })).await.expect(200);
     mara.sees("#of-orc summary", "65 of 70").await;
     world.post(&format!("/encounters/{id}/end"), json!({ "outcome": "fled" })).await.expect(200);
-    mara.sees("#now", "ended in round 1: Somebody fled").await;
+    mara.sees("#now", "Ended in round 1: Somebody fled").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -341,6 +341,28 @@ async fn without_the_scope_gm_everybody_sees_what_players_see() {
     assert_eq!(world.get("/npcs/orc").await.expect(200).body["stats"]["hp"], 934_111, "and is committed all the same");
 }
 
+/// What somebody hidden does to a friend is told by what comes of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blow_from_the_dark_is_somebodys_unseen() {
+    let server = Server::start().await;
+    let tenant = server.tenant("acme").await;
+    let world = dungeon(&tenant).await;
+    let id = ambush(&world).await;
+    for _ in 0..3 {
+        world.post(&format!("/encounters/{id}/actions"), json!({ "action": "advance_turn" })).await.expect(200);
+    }
+    let act = format!("/encounters/{id}/actions");
+    let near = json!({ "action": "move", "position": { "x": 2, "y": 1 } });
+    world.post(&act, near).await.expect(200);
+    let blow = json!({ "action": "attack", "target_id": "fenric", "weapon": "Unarmed Strike", "dice": [19], "override": true });
+    world.post(&act, blow).await.expect(200);
+    let fenric = token(&tenant, "fenric").await;
+    let read = fenric.get(&world.path("/messages?sort=-created_at&limit=1")).await.expect(200);
+    let said = read.items()[0]["content"].as_str().unwrap();
+    assert!(said.starts_with("Fenric is hit by somebody unseen. Fenric takes 1 damage"), "{said}");
+    keeps_secrets(&read.text);
+}
+
 /// A model that plays an NPC sees its own roll. The player whose turn it is does not.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_players_turn_does_not_tell_what_an_npc_rolled() {
