@@ -284,7 +284,10 @@ fn turn(fighters: &[Fighter], actor: Option<&FightActor>, is_player: bool) -> St
     };
     let whose = if is_player { "It is your turn".to_owned() } else { format!("It is {}'s turn", current.name) };
     match current.status.as_str() {
-        "dying" => return format!("{whose}: a death saving throw."),
+        "dying" if actor.choices.iter().any(|choice| choice.action == ActionKind::DeathSave) => {
+            return format!("{whose}: a death saving throw.");
+        }
+        "dying" => return format!("{whose}. The death saving throw is made."),
         "alive" => {}
         _ => return format!("{whose}. Nothing can be done in it."),
     }

@@ -250,9 +250,12 @@ async fn three_windows_fight_from_the_first_roll_to_the_sheets() {
     // What was done by mistake is taken back; then both goblins fall.
     does(master, "Lirien Vale", 2, "damage").await;
     lirien.sees("#said", "Lirien Vale takes 2 damage").await;
+    let undo = "document.querySelector('#fights .undo button').value";
+    let before = master.js(&format!("return {undo}")).await;
     does(master, "Brakka Stonehand", 5, "damage").await;
     brakka.sees("#said", "Brakka Stonehand takes 5 damage").await;
-    press(master, "#fights .lead-it button", "Undo the last action").await;
+    master.until("the state that is undone", format!("return {undo} !== {before}")).await;
+    press(master, "#fights .undo button", "Undo the last action").await;
     let undone = "return !document.querySelector('#said').innerText.includes('Brakka Stonehand takes 5 damage')";
     brakka.until("the damage to be taken back", undone).await;
     for foe in ["Goblin 1", "Goblin 2"] {
@@ -268,8 +271,10 @@ async fn three_windows_fight_from_the_first_roll_to_the_sheets() {
     for window in [lirien, brakka] {
         window.until("the fight to be over", "return !document.querySelector('.fight')").await;
     }
+    master.sees("#here .unwritten", "is not in the sheets yet").await;
     press(master, "#change button", "Write it to the sheets").await;
     master.sees("#change .done", "Written to the sheets of").await;
     assert_eq!(master.count("#change button").await, 0);
+    master.until("nothing to wait", "return !document.querySelector('#here .unwritten')").await;
     evening.is_well().await;
 }

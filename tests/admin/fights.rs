@@ -44,7 +44,7 @@ async fn the_game_master_acts_by_buttons() {
     );
     // Buttons of a page that is out of date say what is so now, and change nothing.
     let dodge = json!({ "action": "dodge", "participant_id": "alice" }).to_string();
-    for (late, why) in [(attack, "orc has no action left in this turn."), (dodge, "It is the turn of orc.")] {
+    for (late, why) in [(attack, "Orc <b> has no action left in this turn."), (dodge, "It is the turn of orc.")] {
         let answer = owner.post(&act, &[("action", &late)]).await.expect(303);
         let cookie = answer.header("set-cookie");
         let message = cookie.split_once("=!").expect("a refusal").1.split(';').next().unwrap();

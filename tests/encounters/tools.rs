@@ -194,7 +194,10 @@ async fn what_resolvers_change_in_a_fight_has_its_consequences() {
     call("resolve_death_save", json!({}), json!([5])).await.expect(200);
     call("resolve_death_save", json!({}), json!([5])).await.problem(409, "no_action_left");
     let said = world.get("/messages?sort=-created_at&limit=1").await.expect(200).items()[0]["content"].clone();
-    assert_eq!(said, "Fenric: death saving throw 5 (5 + 0), failure. Fenric's death saves: 0 of 3 successes, 1 of 3 failures.");
+    assert_eq!(
+        said,
+        "Fenric: death saving throw 5 (5 + 0), failure. Fenric's death saves: 0 of 3 successes, 1 of 3 failures."
+    );
     // The old names.
     let old = json!({ "arguments": { "participants": [{ "id": "a", "hp": 3, "max_hp": 3 }] } });
     let begun = world.post("/tools/create_encounter", old).await.expect(200).body["result"]["encounter_id"].clone();

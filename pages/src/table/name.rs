@@ -1,4 +1,4 @@
-//! Names at the beginning of what is written at the table: whole ones, or a beginning that fits one person only.
+//! Names at the beginning of what is written at the table: whole ones, or the beginning of a word that fits one person only.
 
 use base::fold::fold;
 
@@ -24,7 +24,7 @@ pub(crate) enum Misnamed<'a> {
     SameBeginning(Vec<&'a str>),
 }
 
-/// Who is named at the beginning of a text, by name, by slug or by the beginning of either, and the text behind the name. The name may be in
+/// Who is named at the beginning of a text, by name, by slug, by the beginning of either or of a part of the name, and the text behind it. The name may be in
 /// quotes and may be followed by a colon.
 ///
 /// # Errors
@@ -46,10 +46,15 @@ pub(crate) fn named<'a, 't>(people: &'a [Named<'a>], text: &'t str) -> Result<(&
     }
     let (word, rest) = first_word(text);
     let beginning = fold(word);
-    let fits =
+    let whole =
         |person: &&Named<'_>| fold(person.name).starts_with(&beginning) || fold(person.slug).starts_with(&beginning);
-    let found: Vec<&Named<'_>> =
-        people.iter().filter(|person| !beginning.is_empty() && !person.is_title).filter(fits).collect();
+    // `Stonehand` is Brakka Stonehand, if nobody's name begins with it.
+    let part = |person: &&Named<'_>| fold(person.name).split_whitespace().any(|word| word.starts_with(&beginning));
+    let candidates = || people.iter().filter(|person| !beginning.is_empty() && !person.is_title);
+    let mut found: Vec<&Named<'_>> = candidates().filter(whole).collect();
+    if found.is_empty() {
+        found = candidates().filter(part).collect();
+    }
     match found.as_slice() {
         [] => Err(Misnamed::Nobody),
         [person, others @ ..] if others.iter().all(|other| other.id == person.id) => Ok((person, rest)),

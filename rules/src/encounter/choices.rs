@@ -12,6 +12,8 @@ use crate::{
 
 /// The resource that gives another action.
 pub(super) const ACTION_SURGE: &str = "Action Surge";
+/// The resource that heals (SRD 5.1, "Second Wind").
+pub(super) const SECOND_WIND: &str = "Second Wind";
 /// The most weapons, spells and targets that are tried: fewer than 310 tries in all.
 const WEAPONS_MAX: usize = 8;
 const SPELLS_MAX: usize = 12;
@@ -112,7 +114,8 @@ impl Encounter {
     /// that need no further words. Outside of the own turn only reactions. Each is tried, so that this module does not repeat
     /// what the rules decide.
     ///
-    /// Only participants that `knows` accepts are targets. Foes are offered while they stand, friends also when they are down.
+    /// Only participants that `knows` accepts are targets, also those who are down; the dead are not. Manoeuvres and steps need a foe who
+    /// stands.
     #[must_use]
     pub fn choices(&self, actor: &str, knows: impl Fn(&Participant) -> bool) -> Vec<Choice> {
         let Some(actor) = self.participant(actor).filter(|_| self.status() == Status::Active) else {
@@ -122,10 +125,12 @@ impl Encounter {
         let known = || all.iter().copied().filter(|p| p.life() != Life::Dead && knows(p));
         let in_turn = self.current().is_some_and(|current| current.id == actor.id);
         let provoked = |foe: &Participant| self.provoked().iter().any(|p| p.by == actor.id && p.target == foe.id);
-        let foes: Vec<&Participant> = known()
-            .filter(|p| p.is_enemy != actor.is_enemy && p.life() == Life::Alive)
+        let mut foes: Vec<&Participant> = known()
+            .filter(|p| p.is_enemy != actor.is_enemy)
             .filter(|p| in_turn || actor.economy.readied || provoked(p))
             .collect();
+        foes.sort_by_key(|p| p.life() != Life::Alive);
+        let standing: Vec<&Participant> = foes.iter().copied().filter(|p| p.life() == Life::Alive).collect();
         let friends: Vec<&Participant> = known().filter(|p| p.is_enemy == actor.is_enemy).collect();
         let others: Vec<&Participant> =
             friends.iter().copied().filter(|p| p.id != actor.id && p.life() == Life::Alive).collect();
@@ -148,10 +153,12 @@ impl Encounter {
                 tries.offer(plain(kind));
             }
             // Another action, for whoever has none left (SRD 5.1, "Action Surge").
-            let surge =
-                actor.creature.resources.iter().find(|pool| same(&pool.name, ACTION_SURGE) && pool.remaining > 0);
-            if let Some(surge) = surge.filter(|_| actor.economy.action && actor.economy.attacks_left == 0) {
-                tries.offer(Choice { resource: Some(surge.name.clone()), ..plain(ActionKind::UseResource) });
+            let pool = |name| actor.creature.resources.iter().find(|pool| same(&pool.name, name) && pool.remaining > 0);
+            let has_acted = actor.economy.action && actor.economy.attacks_left == 0;
+            let is_hurt = actor.creature.hp < actor.creature.max_hp_now();
+            let pools = [pool(ACTION_SURGE).filter(|_| has_acted), pool(SECOND_WIND).filter(|_| is_hurt)];
+            for pool in pools.into_iter().flatten() {
+                tries.offer(Choice { resource: Some(pool.name.clone()), ..plain(ActionKind::UseResource) });
             }
         }
         // An opportunity attack is one in melee (SRD 5.1, "Opportunity Attacks").
@@ -176,10 +183,10 @@ impl Encounter {
             return tries.accepted;
         }
         tries.offer_for_each(&plain(ActionKind::Help), &others);
-        tries.offer_for_each(&plain(ActionKind::Grapple), &foes);
-        tries.offer_for_each(&plain(ActionKind::Shove), &foes);
+        tries.offer_for_each(&plain(ActionKind::Grapple), &standing);
+        tries.offer_for_each(&plain(ActionKind::Shove), &standing);
         if actor.position.is_some() {
-            tries.offer_for_each(&plain(ActionKind::Move), &foes);
+            tries.offer_for_each(&plain(ActionKind::Move), &standing);
         }
         tries.accepted
     }

@@ -88,7 +88,9 @@ fn what_one_can_do_when_down_held_or_far_away() {
     let mut fight = begun(vec![character("cleric", 20, downed), enemy("orc", 10)]);
     assert_eq!(told(&fight, "cleric"), ["advance_turn", "death_save"]);
     advance(&mut fight);
-    assert_eq!(told(&fight, "orc"), ["advance_turn", "dodge", "dash", "disengage"], "nobody stands against it");
+    let against = told(&fight, "orc");
+    assert!(against.contains(&"attack cleric Sword".to_owned()), "who is down can be struck: {against:?}");
+    assert!(!against.iter().any(|it| it.starts_with("shove") || it.starts_with("grapple")), "{against:?}");
 
     let mut fight = begun(vec![placed(character("cleric", 20, cleric()), 1, 1), placed(enemy("orc", 10), 9, 1)]);
     let offered = told(&fight, "cleric");
@@ -154,4 +156,29 @@ fn reactions_and_another_action_are_offered() {
     assert!(told(&fight, "cleric").contains(&"attack orc Mace".to_owned()));
     play(&mut fight, &action(ActionKind::Dodge, |_| {}), &[]);
     assert!(surges(&fight).is_none(), "it is used up");
+}
+
+/// SRD 5.1, "Second Wind": a bonus action, 1d10 and the level, once between rests.
+#[test]
+fn a_second_wind_heals_whoever_is_hurt() {
+    let wind = Resource { name: "Second Wind".to_owned(), max: 1, remaining: 1 };
+    let fighter = Creature {
+        profession: "Fighter".to_owned(),
+        level: 3,
+        hp: 10,
+        max_hp: 30,
+        resources: vec![wind],
+        spells: Vec::new(),
+        ..cleric()
+    };
+    let mut fight = begun(vec![character("cleric", 20, fighter), enemy("orc", 10)]);
+    let offers = |fight: &Encounter| choices(fight, "cleric").into_iter().find(|c| c.action == ActionKind::UseResource);
+    let wind = offers(&fight).unwrap();
+    let decision = play(&mut fight, &wind.request(), &[7]);
+    let fighter = fight.participant("cleric").unwrap();
+    assert_eq!((fighter.creature.hp, fighter.economy.bonus_action, fighter.economy.action), (20, true, false));
+    assert_eq!(decision.outcomes[0].check_type, "Second Wind");
+    assert!(offers(&fight).is_none(), "it is used up");
+    let error = fight.act(&wind.request(), &mut Endless(1)).unwrap_err();
+    assert_eq!(error.to_string(), format!("{} has 0 of Second Wind left", fighter.creature.name));
 }

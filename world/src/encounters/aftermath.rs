@@ -1,9 +1,14 @@
 //! What an ended fight did, for its page: to whom, and whether that is in the records.
 
+use entity::CampaignId;
 use rules::encounter::{Changes, EndOutcome, Status, commit_required};
+use uuid::Uuid;
 
 use super::{answers::SkipReason, commit::commit_in, input::CommitInput, service::Cx, store};
-use base::error::{Code, Error, Result};
+use base::{
+    error::{Code, Error, Result},
+    stored::{self, Columns},
+};
 
 /// What an ended fight did, as far as its reader may see it.
 pub struct Aftermath {
@@ -34,6 +39,31 @@ pub enum CommitState {
     Written,
     /// The record was deleted.
     Gone,
+}
+
+/// The newest fight of a campaign, if it has ended and left something that is not in the records: its id and name. One statement, and those
+/// of [`of`] if it has ended and is not written.
+///
+/// # Errors
+/// Database errors.
+pub async fn unwritten(cx: &Cx<'_>, campaign: CampaignId) -> Result<Option<(Uuid, String)>> {
+    let row = sqlx::query(
+        "SELECT e.id, coalesce(e.name, '') FROM (SELECT * FROM encounter WHERE tenant_id = $1 AND campaign_id = $2 AND NOT hidden \
+           ORDER BY id DESC LIMIT 1) e \
+         WHERE e.status = 'ended' AND EXISTS (SELECT FROM encounter_member m \
+           WHERE m.tenant_id = $1 AND m.encounter_id = e.id AND m.committed_at IS NULL)",
+    )
+    .bind(cx.tx.tenant())
+    .bind(campaign.0)
+    .fetch_optional(&mut *cx.tx.connection().await)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let (id, name): (Uuid, String) = row.read_all()?;
+    // A fight that cannot be read reminds of nothing.
+    let Some(after) = stored::readable(of(cx, &id.to_string()).await) else { return Ok(None) };
+    let waits =
+        |one: &AfterRecord| one.has_changed && matches!(one.commit, CommitState::Waits | CommitState::WaitsForMerge);
+    Ok(after.records.iter().any(waits).then_some((id, name)))
 }
 
 /// What an ended fight did. Two statements, and at most two more for the records.

@@ -19,7 +19,10 @@ use self::{
 };
 use super::{
     Frame, InCampaign, Tab,
+    answer::see,
     list::ListPage,
+    query,
+    table::answer::AT_TABLE,
     world_form::{form_id, once},
 };
 use crate::{
@@ -89,15 +92,19 @@ struct NewPage {
     back: String,
     name: String,
     recruits: RecruitForm,
+    /// Whether it leads back to the table.
+    is_of_table: bool,
 }
 render_blocks!(NewPage: as_main);
 
 async fn new_page(at: &InCampaign, problems: Vec<String>) -> Result<NewPage> {
     let tx = at.read().await?;
+    let is_of_table = at.form.has(AT_TABLE) || query::given(at.request.query_string(), AT_TABLE) == "1";
     Ok(NewPage {
         frame: at.frame("New fight", Tab::Encounters),
         path: at.url("encounters/new"),
-        back: at.url("encounters"),
+        back: at.url(if is_of_table { "table" } else { "encounters" }),
+        is_of_table,
         name: at.form.text("name").to_owned(),
         recruits: RecruitForm::read(&tx, &at.campaign, &at.form, None, problems).await?,
     })
@@ -142,6 +149,7 @@ pub async fn begin(at: InCampaign) -> Result<HttpResponse> {
     .await;
     match made {
         Ok(written) => Ok(match written.fresh() {
+            Some(_) if at.form.has(AT_TABLE) => see(&at.url("table?view=fights")),
             Some(id) => at.redirect(&at.url(&format!("encounters/{id}")), "The fight begins."),
             None => at.redirect(&at.url("encounters"), "The first click began the fight. It is in the list."),
         }),
@@ -300,7 +308,11 @@ pub(super) fn asked_of(at: &InCampaign, target_id: &str) -> Result<ActionInput> 
     let form = &at.form;
     let amount = match form.text("amount").trim() {
         "" => None,
-        text => Some(text.parse().map_err(|_| Error::invalid("/amount", "invalid_value", "Write a whole number."))?),
+        text => {
+            // An initiative may be negative.
+            let number = text.parse().ok().filter(|number| *number >= 0 || form.text("do") == "roll_initiative");
+            Some(number.ok_or_else(|| Error::invalid("/amount", "invalid_value", "Write a whole number, such as 7."))?)
+        }
     };
     let word = match (form.get("remove"), form.text("do")) {
         (Some(condition), _) => {

@@ -4,9 +4,7 @@ use actix_web::HttpResponse;
 use entity::owner::Aspect;
 
 use super::{Company, EntityPage, Parts, lore_about};
-use crate::{
-    admin::{InCampaign, Tab},
-};
+use crate::admin::{InCampaign, Tab};
 use base::error::{Error, Result};
 use edge::http::resource::scope_key;
 use world::{around, npcs::place::location_name};

@@ -15,11 +15,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Frame, InCampaign, memories, query::encoded, world_form::pending, world_row::World};
-use crate::{
-    emblem::Emblem,
-    render_blocks,
-    sheet::Sheet,
-};
+use crate::{emblem::Emblem, render_blocks, sheet::Sheet};
 use ai::tools;
 use base::error::Result;
 use db::tenancy::TenantTx;

@@ -42,9 +42,9 @@ use crate::{
 };
 use base::error::{Error, Result};
 use db::tenancy::TenantTx;
-use edge::caller::Caller;
+use edge::{caller::Caller, http::resource::Ref};
 use world::{
-    encounters::open::OpenFight,
+    encounters::{aftermath, open::OpenFight, service::Cx},
     journal,
     messages::visible::{VisibleMessage, Which, visible_messages},
     paused,
@@ -126,6 +126,8 @@ struct Here<'a> {
     /// Whether there are more people than are listed.
     is_cut: bool,
     places: &'a [PlaceSeen],
+    /// The newest fight, if what it did is not in the sheets: its id and name.
+    unwritten: Option<(Uuid, String)>,
 }
 
 impl Here<'_> {
@@ -175,12 +177,14 @@ impl Around {
         rendered(&People { nobody: "", people, chosen: near.map_or("", |npc| npc.slug.as_str()) })
     }
 
-    /// Three statements. The first of `chosen` is the slug of an NPC to speak as, the second that of a character to whisper to.
+    /// Four statements, and at most four more if a fight is not written. The first of `chosen` is the slug of an NPC to speak as, the second that of a character to whisper to.
     /// `token` is that of the forms.
     async fn read(view: &View, tx: &TenantTx, chosen: (&str, &str), token: &str) -> Result<Self> {
         let places = seat::everybody(tx, view.campaign).await?;
         let all = paused::is_all(tx, view.campaign).await?;
         let names = paused::names(tx, view.campaign).await?;
+        let in_campaign = Ref::Id(view.campaign.0);
+        let unwritten = aftermath::unwritten(&Cx::of(tx, &in_campaign, &view.caller), view.campaign).await?;
         let of = |kind: &'static str| places.iter().flat_map(|place| &place.people).filter(move |p| p.kind == kind);
         let choice = |nobody, kind, chosen| rendered(&People { nobody, people: of(kind).collect(), chosen });
         Ok(Self {
@@ -188,7 +192,7 @@ impl Around {
             speakers: choice("Narrator", "npcs", chosen.0)?,
             hearers: choice("everyone at the table", "characters", chosen.1)?,
             subjects: choice("nobody", "characters", "")?,
-            here: rendered(&Here { view, is_cut: is_cut(&places), places: &places })?,
+            here: rendered(&Here { view, is_cut: is_cut(&places), places: &places, unwritten })?,
         })
     }
 }

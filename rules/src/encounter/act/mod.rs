@@ -135,7 +135,7 @@ impl Work {
             Kind::AddEffect => self.add_effect(action),
             Kind::RemoveEffect => self.remove_effect(action),
             Kind::UseSpellSlot => self.use_spell_slot(action),
-            Kind::UseResource => self.use_resource(action),
+            Kind::UseResource => self.use_resource(action, dice),
             Kind::Move => self.walk(action, dice),
             Kind::StandUp => self.stand_up(action),
             Kind::DeathSave => self.death_save(action, dice),
@@ -179,7 +179,7 @@ impl Work {
         }
         let kind = matches!(action.action, ActionKind::Attack | ActionKind::CastSpell);
         if reacts && kind && actor.economy.reaction {
-            return Err(Refusal::used_up("reaction", format!("{} has no reaction left", actor.id)));
+            return Err(Refusal::used_up("reaction", format!("{} has no reaction left", actor.creature.name)));
         }
         if in_turn {
             let message =

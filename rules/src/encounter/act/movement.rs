@@ -30,7 +30,7 @@ impl Work {
         };
         let Some(from) = actor.position.filter(|_| !action.overridden) else {
             if actor.life() != Life::Alive && !action.overridden {
-                return Err(Refusal::used_up("movement", format!("{} is down and cannot move", actor.id)));
+                return Err(Refusal::used_up("movement", format!("{} is down and cannot move", actor.creature.name)));
             }
             return self.put(&actor, to);
         };
@@ -66,7 +66,7 @@ impl Work {
         // A game master's override has no limit.
         let left = if action.overridden { i32::MAX } else { actor.movement_left() };
         if left < SQUARE_FT {
-            return Err(Refusal::used_up("movement", format!("{} has no movement left", actor.id)));
+            return Err(Refusal::used_up("movement", format!("{} has no movement left", actor.creature.name)));
         }
         let left = most.map_or(left, |most| left.min(most));
         let to = if action.away {
@@ -76,11 +76,11 @@ impl Work {
         };
         match to {
             Some(to) => Ok(Some(to)),
-            None if action.away => wrong(format!("{} cannot get any farther away from it", actor.id)),
+            None if action.away => wrong(format!("{} cannot get any farther away from it", actor.creature.name)),
             None if from.squares_to(actor.side(), at, target.side()) <= 1 => {
-                wrong(format!("is already next to {}", actor.id))
+                wrong(format!("is already next to {}", actor.creature.name))
             }
-            None => wrong(format!("{} cannot get any nearer to it with that movement", actor.id)),
+            None => wrong(format!("{} cannot get any nearer to it with that movement", actor.creature.name)),
         }
     }
 
@@ -107,7 +107,7 @@ impl Work {
             // Without positions nobody measures the distance, but the actor must be able to move.
             (None, Some(_)) if actor.movement_left() > 0 || action.overridden => 0,
             (None, Some(_)) => {
-                return Err(Refusal::used_up("movement", format!("{} has no movement left", actor.id)));
+                return Err(Refusal::used_up("movement", format!("{} has no movement left", actor.creature.name)));
             }
             (None, None) => return Err(Refusal::missing("position", action.action)),
         };
@@ -147,7 +147,7 @@ impl Work {
         if to.squares_to(1, at, 1) < from.squares_to(1, at, 1) {
             return Err(Refusal::argument(
                 "position",
-                format!("is closer to {source}, and {} is frightened of that creature", actor.id),
+                format!("is closer to {source}, and {} is frightened of that creature", actor.creature.name),
             ));
         }
         Ok(())
@@ -256,7 +256,7 @@ fn affordable(actor: &Participant, needed_ft: i32) -> Result<(), Refusal> {
     if needed_ft <= left {
         return Ok(());
     }
-    let message = format!("{} needs {needed_ft} feet of movement but has {left} left", actor.id);
+    let message = format!("{} needs {needed_ft} feet of movement but has {left} left", actor.creature.name);
     Err(Refusal::used_up("movement", message))
 }
 

@@ -36,11 +36,14 @@ impl Work {
             return Ok(paid(cost, if used { economy.attacks_left } else { fresh }));
         }
         if used {
-            let message = format!("{} has no {} left in this turn", actor.id, cost.name().replace('_', " "));
+            let message = format!("{} has no {} left in this turn", actor.creature.name, cost.name().replace('_', " "));
             return Err(Refusal::used_up(cost.name(), message));
         }
         if cost == Cost::Reaction && actor.surprised {
-            return Err(Refusal::used_up(cost.name(), format!("{} is surprised and cannot react yet", actor.id)));
+            return Err(Refusal::used_up(
+                cost.name(),
+                format!("{} is surprised and cannot react yet", actor.creature.name),
+            ));
         }
         Ok(paid(cost, fresh))
     }
