@@ -215,7 +215,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "planner",
         ],
     ),
-    ("pages", &["assets", "emblem", "fight", "location_name", "marks", "model", "sheet", "table", "admin", "play"]),
+    ("pages", &["assets", "emblem", "fight", "marks", "model", "sheet", "table", "admin", "play"]),
     (
         "tavernkeep",
         &[

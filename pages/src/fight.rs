@@ -36,13 +36,13 @@ pub struct Fight {
     /// Whether its page shows what changes as it happens, so that the buttons need no new page.
     pub is_live: bool,
     /// What somebody needs who leads it.
-    pub lead: Option<Lead>,
+    pub(crate) lead: Option<Lead>,
     /// The side of which nobody stands, as far as the reader knows.
     pub down: Option<Down>,
 }
 
 /// What somebody needs who leads a fight.
-pub struct Lead {
+pub(crate) struct Lead {
     /// Its page.
     pub page: String,
     /// Whether its panel stands at the table, and leads it there.
@@ -86,7 +86,7 @@ impl Down {
 
     /// The usual outcome of a fight in which this side is down.
     #[must_use]
-    pub const fn outcome(self) -> &'static str {
+    const fn outcome(self) -> &'static str {
         match self {
             Self::Enemies => "victory",
             Self::Party | Self::Everybody => "defeat",

@@ -1,6 +1,6 @@
 //! What a game master sees of everybody at the table, and changes by a word.
 
-use entity::CampaignId;
+use entity::{CampaignId, EncounterId};
 use rules::{
     encounter::Status,
     resolve::{Word, by_word},
@@ -164,7 +164,12 @@ pub struct Fighter {
 ///
 /// # Errors
 /// `not_found` if the fight has ended, or nobody of this id takes part.
-pub async fn fighter(tx: &TenantTx, campaign: CampaignId, encounter: Uuid, participant: &str) -> Result<Fighter> {
+pub async fn fighter(
+    tx: &TenantTx,
+    campaign: CampaignId,
+    encounter: EncounterId,
+    participant: &str,
+) -> Result<Fighter> {
     let missing = || Error::not_found("participant");
     let place = Place { campaign: &Ref::Id(campaign.0), only: None };
     let fight = store::read(tx, place, &encounter.to_string(), false).await?;
@@ -173,7 +178,7 @@ pub async fn fighter(tx: &TenantTx, campaign: CampaignId, encounter: Uuid, parti
     }
     let it = fight.now.participant(participant).ok_or_else(missing)?;
     let id = |id: &Option<String>| id.as_deref().and_then(|id| Uuid::try_parse(id).ok());
-    let place = Fighting { encounter, participant: it.id.clone(), is_hidden: it.hidden };
+    let place = Fighting { encounter: encounter.0, participant: it.id.clone(), is_hidden: it.hidden };
     Ok(Fighter {
         name: called(&fight.now, it),
         record: id(&it.character_id).map(Who::Character).or_else(|| id(&it.npc_id).map(Who::Npc)),

@@ -1,6 +1,6 @@
 //! What an ended fight did, for its page: to whom, and whether that is in the records.
 
-use entity::CampaignId;
+use entity::{CampaignId, EncounterId};
 use rules::encounter::{Changes, EndOutcome, Status, commit_required};
 use uuid::Uuid;
 
@@ -46,7 +46,7 @@ pub enum CommitState {
 ///
 /// # Errors
 /// Database errors.
-pub async fn unwritten(cx: &Cx<'_>, campaign: CampaignId) -> Result<Option<(Uuid, String)>> {
+pub async fn unwritten(cx: &Cx<'_>, campaign: CampaignId) -> Result<Option<(EncounterId, String)>> {
     let row = sqlx::query(
         "SELECT e.id, coalesce(e.name, '') FROM (SELECT * FROM encounter WHERE tenant_id = $1 AND campaign_id = $2 AND NOT hidden \
            ORDER BY id DESC LIMIT 1) e \
@@ -63,7 +63,7 @@ pub async fn unwritten(cx: &Cx<'_>, campaign: CampaignId) -> Result<Option<(Uuid
     let Some(after) = stored::readable(of(cx, &id.to_string()).await) else { return Ok(None) };
     let waits =
         |one: &AfterRecord| one.has_changed && matches!(one.commit, CommitState::Waits | CommitState::WaitsForMerge);
-    Ok(after.records.iter().any(waits).then_some((id, name)))
+    Ok(after.records.iter().any(waits).then_some((EncounterId(id), name)))
 }
 
 /// What an ended fight did. Two statements, and at most two more for the records.

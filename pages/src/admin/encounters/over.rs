@@ -9,7 +9,7 @@ use crate::{
     admin::{
         InCampaign, Tab,
         answer::is_htmx,
-        table::{answer::AT_TABLE, fields_at_table},
+        table::answer::{AT_TABLE, fields_at_table},
     },
     fight::OUTCOMES,
 };

@@ -1,6 +1,7 @@
 //! What forms at the game master's table answer.
 
 use actix_web::{HttpResponse, http::StatusCode};
+use uuid::Uuid;
 
 use crate::admin::{
     InCampaign,
@@ -10,6 +11,16 @@ use base::error::{Error, Result};
 
 /// The field of a form that stands at the table, although its address is elsewhere.
 pub(in crate::admin) const AT_TABLE: &str = "at_table";
+
+/// The hidden field with the id of a form.
+pub(super) fn form_id_field() -> String {
+    format!(r#"<input type="hidden" name="form_id" value="{}">"#, Uuid::now_v7())
+}
+
+/// The hidden fields of a fight's forms at the table.
+pub(in crate::admin) fn fields_at_table(token: &str) -> String {
+    format!(r#"{token}{}<input type="hidden" name="{AT_TABLE}" value="1">"#, form_id_field())
+}
 
 /// What a form at the table answers. The news itself arrives live. Without JavaScript the page is shown again.
 ///

@@ -6,14 +6,17 @@ use askama::{
     Template,
     filters::{Html, escape},
 };
-use entity::message::{Author, Type};
+use entity::{
+    EncounterId,
+    message::{Author, Type},
+};
 use rules::{resolve::Word, srd::CONDITIONS};
 use serde_json::{Value, json};
 
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use super::answer::words_of;
+use super::answer::{form_id_field, words_of};
 use crate::{
     admin::{
         Frame, InCampaign, Tab,
@@ -173,7 +176,7 @@ impl Subject {
     async fn fighter(at: &InCampaign, tx: &TenantTx, place: &str) -> Result<Self> {
         let missing = || Error::not_found("participant");
         let (fight, participant) = place.split_once('/').ok_or_else(missing)?;
-        let fight = Uuid::try_parse(fight).map_err(|_| missing())?;
+        let fight = EncounterId(Uuid::try_parse(fight).map_err(|_| missing())?);
         let Fighter { name, record, state } = seat::fighter(tx, at.campaign.id, fight, participant).await?;
         let kind = |who| if matches!(who, Who::Npc(_)) { Kind::Npcs } else { Kind::Characters };
         let record = match record {
@@ -198,7 +201,7 @@ impl Subject {
 }
 
 /// How a form names somebody in a fight.
-pub(super) fn fighter(fight: Uuid, participant: &str) -> String {
+pub(super) fn fighter(fight: EncounterId, participant: &str) -> String {
     format!("fighters/{fight}/{participant}")
 }
 
@@ -230,11 +233,11 @@ async fn page(at: &InCampaign, it: Subject, told: Option<String>) -> Result<Chan
     let paused = AiPaused::of(&at.campaign.settings);
     let state = it.state(at, &tx).await?;
     Ok(ChangePage {
-        token: format!("{}{}", frame.token(), super::form_id()),
+        token: format!("{}{}", frame.token(), form_id_field()),
         fields: format!(
             r#"{}{}<input type="hidden" name="who" value="{}">"#,
             frame.token(),
-            super::form_id(),
+            form_id_field(),
             escape(&it.named, Html).map_err(Error::internal)?
         ),
         frame,

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::{Around, View, fields_at_table};
+use super::{Around, View, answer::fields_at_table};
 use crate::{
     admin::{InCampaign, editor::Proof},
     table::{

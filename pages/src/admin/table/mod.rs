@@ -18,8 +18,7 @@ mod say;
 
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
-use entity::{CampaignId, CharacterId, MessageId};
-use uuid::Uuid;
+use entity::{CampaignId, CharacterId, EncounterId, MessageId};
 
 pub use again::{again, choose, go_on, stop};
 pub use ask::ask;
@@ -84,7 +83,7 @@ impl View {
         let fights = table::fights(tx, self.campaign, &self.caller).await?;
         let path = format!("{}/encounters", self.root);
         let led = |fight: &OpenFight| {
-            let change = |id: &str| change::path(&self.table, &change::fighter(fight.id, id));
+            let change = |id: &str| change::path(&self.table, &change::fighter(EncounterId(fight.id), id));
             Fight::of(fight, &path, false).led_at_table(fight, change).live()
         };
         let fights = fights.iter().map(led).collect();
@@ -127,7 +126,7 @@ struct Here<'a> {
     is_cut: bool,
     places: &'a [PlaceSeen],
     /// The newest fight, if what it did is not in the sheets: its id and name.
-    unwritten: Option<(Uuid, String)>,
+    unwritten: Option<(EncounterId, String)>,
 }
 
 impl Here<'_> {
@@ -229,9 +228,9 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
         campaign: at.campaign.name.clone(),
         seq,
         messages,
-        fights: view.fights(&tx, fields_at_table(&frame.token())).await?,
+        fights: view.fights(&tx, answer::fields_at_table(&frame.token())).await?,
         around: Around::read(&view, &tx, (&wished("as"), &wished("whisper")), &frame.token()).await?,
-        token: format!("{}{}", frame.token(), form_id()),
+        token: format!("{}{}", frame.token(), answer::form_id_field()),
         frame,
         view,
         fights_first: wished("view") == "fights",
@@ -246,14 +245,4 @@ pub async fn older(at: InCampaign) -> Result<HttpResponse> {
     let footing = view.footing(&tx, &said, "").await?;
     let lines = message::with_older(&said, None, (&view.root, &view.table), |message| footing.of(message))?;
     Ok(html(StatusCode::OK, lines))
-}
-
-/// The hidden field with the id of a form.
-fn form_id() -> String {
-    format!(r#"<input type="hidden" name="form_id" value="{}">"#, Uuid::now_v7())
-}
-
-/// The hidden fields of a fight's forms at the table.
-pub(super) fn fields_at_table(token: &str) -> String {
-    format!(r#"{token}{}<input type="hidden" name="{}" value="1">"#, form_id(), answer::AT_TABLE)
 }
