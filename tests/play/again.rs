@@ -62,9 +62,9 @@ async fn another_attempt_comes_into_the_place_of_the_former() {
     // Who comes later reads it there, too; the API lists what was written last at the end.
     mallory.goto(&format!("{}/play/port-town", server.url)).await;
     is_log(&mallory, &after).await;
-    for path in ["story", "story.html"] {
-        mallory.goto(&format!("{}/play/port-town/{path}", server.url)).await;
-        let page = mallory.text("main").await;
+    let guest = Guest::seated(&server, &token(&tenant, MALLORY).await).await;
+    for path in ["story", "story.html", "story.md"] {
+        let page = guest.get(&format!("/play/port-town/{path}")).await.expect(200).text;
         let places: Vec<_> = after.iter().map(|line| page.find(line)).collect();
         assert!(places.is_sorted() && places.iter().all(Option::is_some), "{path}: {page}");
     }
