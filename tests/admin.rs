@@ -33,6 +33,7 @@ mod tries;
 mod unseen;
 mod walk;
 
+use base::clock;
 use edge::users::Role;
 use serde_json::Value;
 use uuid::Uuid;
@@ -56,7 +57,7 @@ impl Visitor {
 
     /// Somebody of this role who has signed in.
     pub async fn signed_in(server: &Server, tenant: Uuid, role: Role) -> Self {
-        let email = format!("{}-{}@example.org", role.as_str(), Uuid::now_v7().simple());
+        let email = format!("{}-{}@example.org", role.as_str(), clock::id().simple());
         let password = server.user(tenant, &email, role).await;
         let mut visitor = Self::at(server);
         visitor.sign_in(&email, &password).await.expect(303);

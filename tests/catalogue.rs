@@ -1,5 +1,6 @@
 //! The schema as PostgreSQL knows it: no table, index or key escaped the tenant, and entities are what the columns are.
 
+use base::clock;
 use std::{
     collections::{BTreeMap, BTreeSet},
     str::FromStr,
@@ -374,7 +375,7 @@ async fn entities_are_what_the_columns_are() {
 
 async fn campaign_of(db: &mut PgConnection, slug: &str) -> (Uuid, Uuid) {
     let tenant = tenants::create(&mut *db, slug, slug, &Default::default()).await.unwrap();
-    let campaign = Uuid::now_v7();
+    let campaign = clock::id();
     insert_campaign(db, tenant, campaign).await.unwrap();
     (tenant, campaign)
 }
@@ -405,7 +406,7 @@ async fn without_a_tenant_nothing_is_seen() {
             assert_eq!(seen, 0, "a {turn} connection sees {seen} rows of {table}");
         }
         let mut conn = pool.acquire().await.unwrap();
-        let refused = insert_campaign(&mut *conn, tenant, Uuid::now_v7()).await.unwrap_err();
+        let refused = insert_campaign(&mut *conn, tenant, clock::id()).await.unwrap_err();
         assert_eq!(refused.as_database_error().unwrap().code().unwrap(), "42501", "{turn}: {refused}");
         drop(conn);
         let tx = TenantTx::read(&pool, tenant).await.unwrap();
@@ -427,7 +428,7 @@ async fn a_write_for_another_tenant_is_refused() {
     let code = |e: sqlx::Error| e.as_database_error().and_then(|e| e.code().map(|c| c.into_owned()));
 
     let tx = TenantTx::write(&pool, &Actor::system(acme)).await.unwrap();
-    let insert = insert_campaign(&mut *tx.connection().await, other, Uuid::now_v7()).await;
+    let insert = insert_campaign(&mut *tx.connection().await, other, clock::id()).await;
     assert_eq!(code(insert.unwrap_err()).unwrap(), "42501");
     drop(tx);
     let tx = TenantTx::write(&pool, &Actor::system(acme)).await.unwrap();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use base::error::Code;
+use base::{clock, error::Code};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use edge::http::patch::merge;
 use reqwest::Method;
@@ -372,7 +372,7 @@ async fn references_must_exist_and_hold_what_they_name() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    let nobody = Uuid::now_v7().to_string();
+    let nobody = clock::id().to_string();
     let lore = |known_by: Value| json!({ "title": "x", "scope": "global", "content": "x", "secret": true, "known_by": known_by });
     for name in ["nobody", &nobody] {
         for (path, body, pointer) in [
@@ -751,7 +751,7 @@ async fn every_answer_names_its_request_and_the_rate() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let anonymous = server.anonymous();
-    let uuid = Uuid::now_v7().to_string();
+    let uuid = clock::id().to_string();
     for (client, path, status) in [
         (&tenant, "/v1/campaigns", 200),
         (&tenant, "/v1/campaigns/none", 404),

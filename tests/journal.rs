@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use base::request_id::RequestId;
+use base::{clock, request_id::RequestId};
 use db::tenancy::{Actor, Origin, TenantTx};
 use futures_util::future::{join, join_all};
 use rehearsal::{Reply, Script};
@@ -47,7 +47,7 @@ async fn insert_scene(tx: &TenantTx, campaign: Uuid, slug: &str) {
     )
     .bind(tx.tenant())
     .bind(campaign)
-    .bind(Uuid::now_v7())
+    .bind(clock::id())
     .bind(slug)
     .execute(&mut *tx.connection().await)
     .await
@@ -76,7 +76,7 @@ async fn every_change_is_told_with_who_made_it() {
     let named = |method: Method, rest: &str, request: &str| {
         tenant.request(method, &world.path(rest)).header("x-request-id", request)
     };
-    let uuid = Uuid::now_v7().to_string();
+    let uuid = clock::id().to_string();
     let named_so = "Root=1-6789:a/b";
     let made = tenant.send(named(Method::POST, "/scenes", &uuid).json(&json!({ "name": "Quay" }))).await.expect(201);
     let patched = named(Method::PATCH, "/scenes/quay", named_so).json(&json!({ "description": "Wet." }));

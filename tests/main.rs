@@ -13,6 +13,7 @@ mod bad_input;
 mod bounds;
 mod bridge;
 mod catalogue;
+mod clocks;
 mod concurrency;
 mod connections;
 mod conventions;

@@ -1,5 +1,6 @@
 //! `/v1/models`: profiles, which of them answers, and what is sent to its endpoint.
 
+use base::clock;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 
@@ -520,7 +521,7 @@ async fn an_operator_makes_tries_and_deletes_a_profile() {
     let server = Server::start().await;
     let tenant = server.tenant("acme").await;
     let world = tenant.world().await;
-    let file = std::env::temp_dir().join(format!("profile-{}.json", uuid::Uuid::now_v7()));
+    let file = std::env::temp_dir().join(format!("profile-{}.json", clock::id()));
     let path = file.to_str().unwrap().to_owned();
     let model = async |arguments: &[&str]| {
         crate::support::operator(&server.db.url, &[&["model", "--tenant", "acme"], arguments].concat()).await

@@ -1,5 +1,6 @@
 //! Turns that are heard while they run: streamed, asynchronous, resumed, on another server, cancelled, broken.
 
+use base::clock;
 use edge::caller::Scope;
 use futures_util::future::join_all;
 use rehearsal::{Reply, Script, UsageOverride};
@@ -118,7 +119,7 @@ async fn whoever_comes_back_hears_the_rest_and_no_more() {
     // Somebody who was never there hears it from the beginning.
     let all = listen(&tenant, &id, None).await.rest().await;
     assert_eq!((text(&all), names(&all)), (whole, names(&heard)));
-    for strange in ["7", "turn:7", &format!("{id}:x"), &format!("{id}:1.x"), &format!("{}:1", uuid::Uuid::now_v7())] {
+    for strange in ["7", "turn:7", &format!("{id}:x"), &format!("{id}:1.x"), &format!("{}:1", clock::id())] {
         let path = format!("/v1/campaigns/port-town/turns/{id}/events");
         let request = tenant.request(Method::GET, &path).header("last-event-id", strange);
         tenant.send(request).await.problem(400, "bad_request");

@@ -1,5 +1,6 @@
 //! Taking a turn back: every effect or none, as forward writes, and out of the conversation.
 
+use base::clock;
 use std::collections::BTreeMap;
 
 use edge::caller::Scope;
@@ -194,7 +195,7 @@ async fn who_may_undo_what() {
     server.tenant("rival").await.post(&path, json!({})).await.problem(404, "not_found");
     let other = World::make(&tenant, "elsewhere").await;
     undo(&other, &turn).await.problem(404, "not_found");
-    world.post(&format!("/turns/{}/undo", uuid::Uuid::now_v7()), json!({})).await.problem(404, "not_found");
+    world.post(&format!("/turns/{}/undo", clock::id()), json!({})).await.problem(404, "not_found");
     // With a key, once: the second time is the first answer again.
     let gm = tenant.with_scopes(&[Scope::Gm]).await;
     let first = gm.post_with_key(&path, "k", json!({})).await.expect(200);

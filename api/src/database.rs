@@ -6,7 +6,7 @@ use migration::{Migrator, MigratorTrait};
 use sqlx::{Connection, Executor, PgConnection, Postgres, postgres::PgConnectOptions};
 use tokio::time::timeout;
 
-use crate::life::Life;
+use crate::life::{Life, follow_clock};
 use base::{
     error::{Code, Error, Result},
     stored::Columns,
@@ -45,6 +45,7 @@ async fn within<T>(limit: Duration, work: impl Future<Output = Result<T>>) -> Re
 pub async fn as_owner(url: &str) -> Result<PgConnection> {
     let mut db = PgConnection::connect(url).await?;
     finds_tables(&mut db).await?;
+    follow_clock(&mut db).await?;
     Ok(db)
 }
 
@@ -134,6 +135,7 @@ pub async fn connect_waiting(url: &str, connections_max: u32, wait: Duration) ->
     let pool = Pool::new(url, connections_max, wait)?;
     let mut connection = pool.acquire().await?;
     finds_tables(&mut *connection).await?;
+    follow_clock(&mut *connection).await?;
     let row = sqlx::query(
         "SELECT current_user AS name, rolsuper OR rolbypassrls AS free FROM pg_roles WHERE rolname = current_user",
     )

@@ -1,17 +1,24 @@
-//! Shows other servers that this one is alive: a separate connection that holds an advisory lock and renews the leases of turns.
+//! Shows other servers that this one is alive: a separate connection that holds an advisory lock and renews the leases of turns. By the way
+//! it reads the database's clock, which this process follows.
 //!
 //! The connection does not belong to the pool, so renewing never queues behind requests. If it is lost or silent, another is opened
 //! at once, and no turn is given up. Other servers take over a turn only if its lease has expired, or if its server has neither
 //! held the lock nor renewed the lease for a few seconds (`orphaned_turns`). The new connection ends whatever the lost one may
 //! still hold in the database. This module does not decide what happens to a turn.
 
-use std::{str::FromStr, time::Duration};
+use std::{
+    str::FromStr,
+    time::{Duration, Instant},
+};
 
-use sqlx::{AssertSqlSafe, Executor, PgConnection, postgres::PgConnectOptions};
+use sqlx::{AssertSqlSafe, Executor, PgConnection, PgExecutor, postgres::PgConnectOptions};
+use time::OffsetDateTime;
 use uuid::Uuid;
 
 use base::{
+    clock,
     error::{Error, Result},
+    metrics,
     stored::Columns,
 };
 use db::link::{Link, limit_of};
@@ -23,6 +30,9 @@ const CLASS: i32 = 1_413_567_051;
 const STATEMENT: Duration = Duration::from_secs(2);
 const GREETING: &str = "SET ROLE tavernkeep_app; SET statement_timeout = '2s'; SET lock_timeout = '1s'; SET tcp_keepalives_idle = 5; \
      SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3";
+
+/// How far a machine's clock may be off before somebody should know.
+pub(crate) const CLOCK_OFF_MAX: time::Duration = time::Duration::seconds(5);
 
 /// What servers' connections are called in `pg_stat_activity`; what follows is the server's address, as soon as it is known.
 const NAME: &str = "tavernkeep: ";
@@ -36,6 +46,8 @@ pub struct Life {
     name: String,
     link: Option<Link>,
     is_locked: bool,
+    /// Whether this machine's clock was wrong when it was compared last.
+    is_clock_wrong: bool,
 }
 
 impl Life {
@@ -45,7 +57,8 @@ impl Life {
     /// Database errors; `internal` if another server has this number.
     pub async fn begin(url: &str, instance: i64) -> Result<Self> {
         let name = format!("{NAME}life");
-        let mut life = Self { url: url.to_owned(), instance, name, link: None, is_locked: false };
+        let mut life =
+            Self { url: url.to_owned(), instance, name, link: None, is_locked: false, is_clock_wrong: false };
         life.link().await?;
         if life.is_locked {
             Ok(life)
@@ -87,11 +100,12 @@ impl Life {
 
     async fn say(&mut self, turns: &[Uuid], seconds: i32) -> Result<Vec<Uuid>> {
         let instance = self.instance;
-        let link = self.link().await?;
+        let ahead = follow_clock(self.link().await?).await?;
+        self.compare(ahead);
         if turns.is_empty() {
-            link.ping().await?;
             return Ok(Vec::new());
         }
+        let link = self.link().await?;
         let rows = sqlx::query("SELECT * FROM renew_leases($1, $2, $3) AS id")
             .bind(instance)
             .bind(turns)
@@ -99,6 +113,24 @@ impl Life {
             .fetch_all(link)
             .await?;
         rows.iter().map(|row| row.read("id")).collect()
+    }
+
+    /// Says when this machine's clock begins to be wrong, and when it is right again.
+    fn compare(&mut self, ahead: time::Duration) {
+        metrics::CLOCK_AHEAD.set(ahead.as_seconds_f64());
+        let is_wrong = ahead.abs() >= CLOCK_OFF_MAX;
+        if is_wrong != self.is_clock_wrong {
+            self.is_clock_wrong = is_wrong;
+            if is_wrong {
+                let seconds = ahead.whole_seconds();
+                tracing::warn!(
+                    seconds,
+                    "this machine's clock is ahead of the database's (behind it, if negative); the database's counts"
+                );
+            } else {
+                tracing::info!("this machine's clock is right again");
+            }
+        }
     }
 
     fn forget(&mut self) {
@@ -139,6 +171,18 @@ impl Life {
         link.execute(AssertSqlSafe(statement)).await?;
         Ok(())
     }
+}
+
+/// Lets this process follow the database's clock. Returns how far this machine's clock is ahead of it. One statement.
+///
+/// # Errors
+/// Database errors.
+pub(crate) async fn follow_clock<'c>(db: impl PgExecutor<'c>) -> Result<time::Duration> {
+    let asked = Instant::now();
+    let row = sqlx::query("SELECT clock_timestamp()").fetch_one(db).await?;
+    let (told,) = row.read_all::<(OffsetDateTime,)>()?;
+    clock::follow(asked, told, Instant::now());
+    Ok(clock::ahead_of(told))
 }
 
 /// The address of a server that runs on a database: of the one that came last, if this role may see that. Others who may connect to the

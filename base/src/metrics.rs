@@ -5,7 +5,8 @@
 use std::sync::LazyLock;
 
 use prometheus::{
-    Encoder, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, TextEncoder, core::Collector,
+    Encoder, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, TextEncoder,
+    core::Collector,
 };
 
 #[expect(clippy::expect_used, reason = "names are literals, and a wrong one fails every test at once")]
@@ -25,6 +26,10 @@ fn counters(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
 
 fn gauge(name: &str, help: &str) -> IntGauge {
     registered(IntGauge::new(format!("tavernkeep_{name}"), help))
+}
+
+fn decimal(name: &str, help: &str) -> Gauge {
+    registered(Gauge::new(format!("tavernkeep_{name}"), help))
 }
 
 fn seconds(name: &str, help: &str, labels: &[&str], buckets: &[f64]) -> HistogramVec {
@@ -66,6 +71,10 @@ pub static ROWS_UNREADABLE: LazyLock<IntCounter> = LazyLock::new(|| {
 });
 /// Connections of the pool.
 pub static POOL: LazyLock<IntGauge> = LazyLock::new(|| gauge("db_pool_connections", "Open database connections"));
+/// How far this machine's clock is ahead of the database's.
+pub static CLOCK_AHEAD: LazyLock<Gauge> = LazyLock::new(|| {
+    decimal("clock_ahead_seconds", "Seconds by which this machine's clock is ahead of the database's, which counts")
+});
 /// Callers that wait for a connection.
 pub static POOL_WAITING: LazyLock<IntGauge> =
     LazyLock::new(|| gauge("db_pool_waiting", "Callers that wait for a database connection"));
@@ -379,6 +388,7 @@ pub fn register_all() {
     COUNTERS.iter().for_each(|counter| _ = LazyLock::force(counter));
     GAUGES.iter().for_each(|gauge| _ = LazyLock::force(gauge));
     LABELLED.iter().for_each(|vec| _ = LazyLock::force(vec));
+    LazyLock::force(&CLOCK_AHEAD);
     for histogram in [&REQUEST_SECONDS, &TURN_SECONDS, &LLM_SECONDS, &PLANNER_SECONDS] {
         LazyLock::force(histogram);
     }

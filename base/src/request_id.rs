@@ -3,6 +3,8 @@
 use actix_web::{HttpMessage, HttpRequest};
 use uuid::Uuid;
 
+use crate::clock;
+
 /// The punctuation of a client's id.
 const PUNCTUATION: &[u8] = b"-_.:/+=@~";
 
@@ -23,7 +25,7 @@ impl RequestId {
     /// A new id.
     #[must_use]
     pub fn generate() -> Self {
-        Self::Uuid(Uuid::now_v7())
+        Self::Uuid(clock::id())
     }
 
     /// The client's id if it is short and has no characters but those that ids have, otherwise a new one.

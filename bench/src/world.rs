@@ -274,6 +274,7 @@ pub async fn settle(database: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Database errors.
+#[expect(clippy::disallowed_methods, reason = "it writes rows without a server")]
 pub async fn campaigns(database: &str, world: &World, count: usize) -> Result<Vec<Uuid>, Failure> {
     let mut db = PgConnection::connect(database).await?;
     let mut made = Vec::with_capacity(count);

@@ -2,7 +2,6 @@
 
 use sea_orm::{DbErr, DeriveValueType, TryFromU64};
 use serde::{Deserialize, Serialize};
-use time::OffsetDateTime;
 use uuid::Uuid;
 
 macro_rules! id_types {
@@ -11,21 +10,6 @@ macro_rules! id_types {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, DeriveValueType)]
         #[serde(transparent)]
         pub struct $name(pub Uuid);
-
-        impl $name {
-            /// Makes a new id, which sorts after earlier ones.
-            #[must_use]
-            pub fn generate() -> Self {
-                Self(Uuid::now_v7())
-            }
-
-            /// The least id that is made at a time, to the millisecond. Ids that are made later sort after it.
-            #[must_use]
-            pub fn first_at(time: OffsetDateTime) -> Self {
-                let milliseconds = u64::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
-                Self(uuid::Builder::from_unix_timestamp_millis(milliseconds, &[0; 10]).into_uuid())
-            }
-        }
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -75,3 +59,22 @@ id_types!(
     /// An AI turn.
     TurnId,
 );
+
+/// The place of a row in the order of writing: a number of the database. Ids say nothing about it, because the clocks of servers differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, DeriveValueType)]
+#[serde(transparent)]
+pub struct Seq(pub i64);
+
+impl std::fmt::Display for Seq {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::str::FromStr for Seq {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}

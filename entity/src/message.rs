@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use utoipa::ToSchema;
 
 use crate::{
-    CampaignId, Json, MessageId, TenantId,
+    CampaignId, Json, MessageId, Seq, TenantId,
     shapes::{Extensions, Speaker},
 };
 
@@ -49,6 +49,9 @@ pub struct Model {
     #[sea_orm(primary_key, auto_increment = false)]
     #[schema(value_type = Uuid)]
     pub id: MessageId,
+    /// The order of writing.
+    #[serde(skip)]
+    pub seq: Seq,
     #[schema(value_type = Uuid)]
     pub campaign_id: CampaignId,
     pub session_id: Option<Uuid>,
@@ -76,7 +79,7 @@ pub struct Model {
     #[serde(skip)]
     pub tokens: i32,
     #[serde(skip)]
-    pub window_start: Option<Uuid>,
+    pub window_start: Option<Seq>,
     /// The role of a session's AI at the time of its turn. A role that may see less is not shown what was told to a
     /// role that may see more.
     #[serde(skip)]

@@ -1,5 +1,6 @@
 //! The first ten minutes in the editor: an empty tenant, the four steps, the overview, and which model answers.
 
+use base::clock;
 use edge::{tenant_settings::service::set_limits, tenants::TenantLimits, users::Role};
 use serde_json::json;
 
@@ -22,7 +23,7 @@ async fn a_small_world_to_try() {
     let empty = owner.get("/admin/campaigns").await.expect(200).text;
     assert!(empty.contains("There are no campaigns yet") && empty.contains("Try a small world"), "{empty}");
     for slug in ["port-town", "port-town-2"] {
-        let form_id = uuid::Uuid::now_v7().to_string();
+        let form_id = clock::id().to_string();
         // A second click does nothing twice.
         for _ in 0..2 {
             let made = owner.post("/admin/campaigns/sample", &[("form_id", &form_id)]).await.expect(303);

@@ -1,6 +1,7 @@
 //! What goes with a row and comes back with it, what is in the way of something, and where to go then.
 
 use ai::turns::store::sweep;
+use base::clock;
 use edge::users::Role;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
@@ -204,7 +205,7 @@ async fn forms_take_what_the_lists_give_them() {
     let world = tenant.world().await;
     let mara = Visitor::signed_in(&server, tenant.tenant, Role::Editor).await;
     // Thousands of ticks are more than an address can hold.
-    let ids: Vec<String> = (0..2500).map(|_| uuid::Uuid::now_v7().to_string()).collect();
+    let ids: Vec<String> = (0..2500).map(|_| clock::id().to_string()).collect();
     let path = format!("{CAMPAIGN}/lore/bulk");
     let page = mara.post(&path, &[("chosen", "1"), ("ids", &ids.join(" "))]).await.expect(200).text;
     assert!(page.contains("<b>2500</b> entries") && field(&page, "ids").len() > 90_000);

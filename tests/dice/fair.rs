@@ -1,12 +1,12 @@
 //! Fair dice: fixed before the first roll, worked out again afterwards.
 
+use base::clock;
 use std::collections::BTreeSet;
 
 use edge::caller::Scope;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
 use super::values;
 use crate::support::{Answer, Client, Server, World};
@@ -145,7 +145,7 @@ async fn verification_needs_a_past_roll_and_its_seeds() {
     let named = |id: Value| json!({ "seed_id": id, "counter": 1, "formula": "1d20" });
     tenant.post("/v1/dice/verify", named(seed.clone())).await.expect(200);
     // What is another's, or nobody's, is absent.
-    tenant.post("/v1/dice/verify", named(json!(Uuid::now_v7()))).await.problem(404, "not_found");
+    tenant.post("/v1/dice/verify", named(json!(clock::id()))).await.problem(404, "not_found");
     let rival = server.tenant("rival").await;
     rival.post("/v1/dice/verify", named(seed.clone())).await.problem(404, "not_found");
     let inland = tenant.token(json!({ "campaign": "inland" })).await;

@@ -1,5 +1,6 @@
 //! Who may erase, how it is asked for, and what becomes of one that was interrupted.
 
+use base::clock;
 use edge::caller::Scope;
 use serde_json::json;
 use sqlx::Row;
@@ -34,7 +35,7 @@ async fn it_asks_for_gm_and_admin_and_the_version_that_was_seen() {
     // The same again is done already; a name is nobody's any more.
     erased(&world, &id, "").await;
     erase(&world, SLUG, "").await.problem(404, "not_found");
-    erase(&world, &Uuid::now_v7().to_string(), "").await.problem(404, "not_found");
+    erase(&world, &clock::id().to_string(), "").await.problem(404, "not_found");
     let row = sqlx::query("SELECT id, words FROM erasure").fetch_one(&mut server.owner().await).await.unwrap();
     assert!(row.get::<Vec<String>, _>("words").is_empty());
     let path = format!("/v1/erasures/{}", row.get::<Uuid, _>("id"));
@@ -69,7 +70,7 @@ async fn one_that_was_interrupted_is_carried_on() {
     let said = json!({ "type": "chat", "content": CONFESSION, "speaker": { "name": NAME }, "player_id": SLUG, "author": "player" });
     world.post("/messages", said).await.expect(201);
     // As a server leaves it that dies after a few steps.
-    let erasure = Uuid::now_v7();
+    let erasure = clock::id();
     sqlx::query(
         "INSERT INTO erasure (tenant_id, id, kind, campaign_ids, subject_ids, words, place) \
          SELECT tenant_id, $1, 'character', ARRAY[campaign_id], ARRAY[id], ARRAY[name, slug, player_name, $3], 2 FROM character WHERE id::text = $2",

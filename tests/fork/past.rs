@@ -1,5 +1,6 @@
 //! What a copy holds: everything that is or was, under new ids, and nothing of sessions and dice.
 
+use base::clock;
 use rehearsal::{Reply, Script};
 use serde_json::{Value, json};
 use sqlx::Row;
@@ -37,7 +38,7 @@ async fn furnished(world: &World<'_>) {
     let scene = world.post("/scenes", scene).await.expect(201).id();
     let whisper = json!({ "content": "Psst.", "whisper_to": ["player_alice", "gm"], "player_id": "player_mallory", "scene_id": scene });
     world.post("/messages", whisper).await.expect(201);
-    let blessed = json!({ "effects": [{ "name": "Bless", "source": ilse }], "extensions": { "friend": bob, "sheet": uuid::Uuid::now_v7() } });
+    let blessed = json!({ "effects": [{ "name": "Bless", "source": ilse }], "extensions": { "friend": bob, "sheet": clock::id() } });
     world.patch("/characters/player_alice", blessed).await.expect(200);
     let call = json!({ "arguments": { "player_id": "player_alice", "memory_string": "An ally." },
         "actor": { "type": "owner", "id": "town_council_owner" } });

@@ -2,7 +2,6 @@
 
 use base::{clock, secrets::Secrets};
 use edge::caller::{Scope, jwt::Claims};
-use entity::MessageId;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
@@ -264,7 +263,7 @@ async fn nothing_that_was_written_is_lost_with_a_visit() {
     let tenant = server.tenant("acme").await;
     tenant.world().await;
     let stranger = Guest::at(&server);
-    let id = uuid::Uuid::now_v7();
+    let id = clock::id();
     let turn = format!("/play/port-town/turns/{id}");
     let on_answers = ["again", "choose", "continue", "stop"].map(|what| format!("{turn}/{what}"));
     let act = format!("/play/port-town/fights/{id}/act");
@@ -367,11 +366,9 @@ async fn whoever_comes_back_reads_what_was_missed() {
     let link = make(&tenant, json!({ "player_id": ALICE })).await.expect(201);
     let guest = Guest::seated(&server, secret_of(&link.body)).await;
     let mut db = server.owner().await;
-    // Said before the pause: the ids of messages have their time.
+    // Said before the pause.
     let early = says(&world, json!({ "content": "Before." })).await;
-    let three_hours_ago = MessageId::first_at(clock::later(clock::now(), Duration::hours(-3)));
-    sqlx::query("UPDATE message SET id = $1, created_at = now() - interval '3 hours' WHERE id = $2")
-        .bind(three_hours_ago.0)
+    sqlx::query("UPDATE message SET created_at = now() - interval '3 hours' WHERE id = $1")
         .bind(Uuid::try_parse(&early).unwrap())
         .execute(&mut db)
         .await

@@ -141,14 +141,14 @@ async fn the_story_is_paged_and_searched() {
         ("q=%5B", 0),
         ("q=%E2%80%8B", 100),
         ("q=line%20012&before=nonsense", 1),
-        ("before=00000000-0000-0000-0000-000000000000", 0),
+        ("before=0", 0),
     ] {
         let page = alice.get(&format!("{STORY}?{query}")).await.expect(200).text;
         assert_eq!(count(&page), found, "{query}");
     }
     alice.get(&format!("{STORY}?q={}", "x".repeat(201))).await.expect(422);
     // And forward, from the first line.
-    let (mut path, mut first) = (format!("{STORY}?after=00000000-0000-0000-0000-000000000000"), 0);
+    let (mut path, mut first) = (format!("{STORY}?after=0"), 0);
     for (lines, is_last) in [(100, false), (100, false), (30, true)] {
         let page = alice.get(&path).await.expect(200).text;
         assert_eq!((count(&page), page.contains("rel=\"next\"")), (lines, !is_last), "{path}");

@@ -1,5 +1,6 @@
 //! A real browser: headless Chromium, driven over WebDriver by Debian's chromium-driver.
 
+use base::clock;
 use std::{
     os::unix::process::CommandExt,
     path::PathBuf,
@@ -63,7 +64,7 @@ impl Chromium {
     /// Starts a browser; none if there is no driver on this machine.
     async fn start(with_script: bool) -> Option<Self> {
         let (driver, port) = driver().await?;
-        let profile = std::env::temp_dir().join(format!("tavernkeep-browser-{}", uuid::Uuid::now_v7()));
+        let profile = std::env::temp_dir().join(format!("tavernkeep-browser-{}", clock::id()));
         let reaper = std::process::Command::new("sh")
             // The driver's whole group: a killed driver leaves its browser behind.
             .args(["-c", r#"read -r _; kill -s KILL -- "-$1"; rm -rf "$2""#, "sh"])
@@ -387,7 +388,7 @@ impl Drop for Browser {
 
 /// A file on the disk of whoever sits at the browser.
 pub fn file(name: &str, bytes: &[u8]) -> String {
-    let folder = std::env::temp_dir().join(format!("tavernkeep-files-{}", uuid::Uuid::now_v7()));
+    let folder = std::env::temp_dir().join(format!("tavernkeep-files-{}", clock::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join(name);
     std::fs::write(&path, bytes).unwrap();

@@ -1,5 +1,6 @@
 //! What a turn that fails leaves behind: a record, no effects, and a key that can be tried again.
 
+use base::clock;
 use rehearsal::{Reply, Script};
 use reqwest::Method;
 use serde_json::json;
@@ -158,7 +159,7 @@ async fn a_hanging_turn_can_be_cancelled() {
     assert!(messages.items().is_empty());
     // What has ended cannot be cancelled; what is not there neither.
     world.post(&format!("/turns/{id}/cancel"), json!({})).await.problem(409, "conflict");
-    world.post(&format!("/turns/{}/cancel", uuid::Uuid::now_v7()), json!({})).await.problem(404, "not_found");
+    world.post(&format!("/turns/{}/cancel", clock::id()), json!({})).await.problem(404, "not_found");
     // The entity is free again at once.
     server.model.set_script(always(Reply::text("Welcome.")));
     world.bob("player_alice", "Hello").await.expect(200);

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::journal;
 use base::{
+    clock,
     error::{Code, Error, FieldError, Result},
     stored::{self, Columns},
 };
@@ -52,7 +53,7 @@ pub async fn take_time(tx: &TenantTx) -> Result<()> {
 pub async fn record(tx: &TenantTx, caller: &Caller, campaign: Uuid, what: &str) -> Result<Option<Uuid>> {
     // Triggers write the journal's rows at the commit, but the step needs their numbers now.
     tx.connection().await.execute("SET CONSTRAINTS b_journal IMMEDIATE").await?;
-    let id = Uuid::now_v7();
+    let id = clock::id();
     let done = sqlx::query(
         "INSERT INTO edit_step (tenant_id, id, campaign_id, author, what, first_seq, last_seq, rows) \
          SELECT $1, $2, $3, $4, $5, f.last - f.rows + 1, f.last, f.rows \

@@ -137,7 +137,7 @@ pub async fn attention(tx: &TenantTx, campaign: Uuid) -> Result<Attention> {
         "SELECT (SELECT count(*) FROM (SELECT 1 FROM reaction WHERE tenant_id = $1 AND campaign_id = $2 AND state = 'dead' \
                    LIMIT {COUNTED_MAX} + 1) AS r) AS dead, \
            (SELECT count(*) FROM (SELECT status, created_at FROM turn WHERE tenant_id = $1 AND campaign_id = $2 \
-                   ORDER BY id DESC LIMIT {TURNS_MAX}) AS t WHERE status = 'failed' AND created_at > now() - interval '1 day') AS failed"
+                   ORDER BY seq DESC LIMIT {TURNS_MAX}) AS t WHERE status = 'failed' AND created_at > now() - interval '1 day') AS failed"
     )))
     .bind(tx.tenant())
     .bind(campaign)
@@ -172,7 +172,7 @@ pub async fn was_played(tx: &TenantTx, campaign: Uuid) -> Result<bool> {
     // A turn names a user or a key in the same column.
     let sql = format!(
         "SELECT EXISTS (SELECT FROM (SELECT key_id FROM turn WHERE tenant_id = $1 AND campaign_id = $2 \
-           ORDER BY id DESC LIMIT {TURNS_MAX}) AS t JOIN api_key k ON k.tenant_id = $1 AND k.id = t.key_id) AS played"
+           ORDER BY seq DESC LIMIT {TURNS_MAX}) AS t JOIN api_key k ON k.tenant_id = $1 AND k.id = t.key_id) AS played"
     );
     let found =
         sqlx::query(AssertSqlSafe(sql)).bind(tx.tenant()).bind(campaign).fetch_one(&mut *tx.connection().await).await?;

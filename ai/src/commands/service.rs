@@ -21,6 +21,7 @@ use crate::{
     },
 };
 use base::{
+    clock,
     error::{Error, Result},
     metrics,
     stored::Columns,
@@ -124,7 +125,7 @@ async fn at_once(
     command: &Command,
     wanted: &CommandRequest,
 ) -> Result<Written<CommandView>> {
-    let turn = command.decides.then(Uuid::now_v7);
+    let turn = command.decides.then(clock::id);
     let actor = match turn {
         Some(turn) => caller.actor().in_turn(turn, Origin::Turn),
         None => caller.actor(),

@@ -15,7 +15,7 @@ use super::{
     waiting::Pending,
     whereabouts::Frontend,
 };
-use base::{error::Result, metrics};
+use base::{clock, error::Result, metrics};
 use db::tenancy::{Actor, TenantTx};
 use world::{playing::Playing, sessions::combat};
 
@@ -43,7 +43,7 @@ impl Connection {
     /// # Errors
     /// Why there is no answer.
     pub async fn ask(&self, asked: Asked, data: &Value, patience: Duration) -> Answer {
-        let id = Uuid::now_v7();
+        let id = clock::id();
         let (sender, answer) = oneshot::channel();
         {
             let mut all = self.waiting.all();

@@ -22,6 +22,7 @@ use super::{
     waiting::Waiting,
 };
 use base::{
+    clock,
     error::{Code, Error, Result},
     metrics,
 };
@@ -51,7 +52,7 @@ impl Connection {
     #[must_use]
     pub fn new(caller: &Caller, session: Playing, outbox: Outbox) -> Self {
         Self {
-            id: Uuid::now_v7(),
+            id: clock::id(),
             tenant: caller.tenant_id(),
             session,
             outbox,

@@ -14,6 +14,7 @@ use super::{
     whereabouts::Frontend,
 };
 use base::{
+    clock,
     error::{Error, Result},
     stored::{self, Columns},
 };
@@ -144,7 +145,7 @@ pub async fn ask(
     asked: Asked,
     data: &Value,
 ) -> Result<Answer> {
-    let id = Uuid::now_v7();
+    let id = clock::id();
     let (sender, answer) = oneshot::channel();
     app.hub.awaited.lock().unwrap_or_else(PoisonError::into_inner).insert(id, (actor.tenant, sender));
     let _awaited = Awaited(&app.hub, id);
@@ -162,7 +163,7 @@ pub async fn ask(
 /// # Errors
 /// Database errors.
 pub async fn tell(app: &Frontends, actor: &Actor, session: &Playing, to: (i64, Uuid), world: &Value) -> Result<()> {
-    put(app, actor, &Letter { id: Uuid::now_v7(), session, to, kind: WORLD_STATE, data: world }).await
+    put(app, actor, &Letter { id: clock::id(), session, to, kind: WORLD_STATE, data: world }).await
 }
 
 /// A piece of mail for this server.

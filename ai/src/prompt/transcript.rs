@@ -108,10 +108,10 @@ impl Transcript {
     pub async fn load(tx: &TenantTx, entity: Uuid, player: Uuid, version: i64) -> Result<Self> {
         let rows = sqlx::query(
             "SELECT id, author, content, prompt_text, tokens, turn_id FROM message \
-             WHERE tenant_id = $1 AND entity_id = $2 AND player_id = $3 AND turn_id IS NOT NULL AND id >= coalesce((\
+             WHERE tenant_id = $1 AND entity_id = $2 AND player_id = $3 AND turn_id IS NOT NULL AND seq >= coalesce((\
                SELECT window_start FROM message WHERE tenant_id = $1 AND entity_id = $2 AND player_id = $3 \
-               AND window_start IS NOT NULL ORDER BY id DESC LIMIT 1), '00000000-0000-0000-0000-000000000000') \
-             ORDER BY id DESC LIMIT $4",
+               AND window_start IS NOT NULL ORDER BY seq DESC LIMIT 1), 0) \
+             ORDER BY seq DESC LIMIT $4",
         )
         .bind(tx.tenant())
         .bind(entity)
@@ -129,10 +129,10 @@ impl Transcript {
     pub async fn of_session(tx: &TenantTx, session: Uuid, conversation_key: &str, version: i64) -> Result<Self> {
         let rows = sqlx::query(
             "SELECT id, author, content, prompt_text, tokens, turn_id FROM message \
-             WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 AND told_as = $4 AND turn_id IS NOT NULL AND id >= coalesce((\
+             WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 AND told_as = $4 AND turn_id IS NOT NULL AND seq >= coalesce((\
                SELECT window_start FROM message WHERE tenant_id = $1 AND session_id = $2 AND entity_id = $2 AND told_as = $4 \
-               AND window_start IS NOT NULL ORDER BY id DESC LIMIT 1), '00000000-0000-0000-0000-000000000000') \
-             ORDER BY id DESC LIMIT $3",
+               AND window_start IS NOT NULL ORDER BY seq DESC LIMIT 1), 0) \
+             ORDER BY seq DESC LIMIT $3",
         )
         .bind(tx.tenant())
         .bind(session)

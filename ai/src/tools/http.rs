@@ -23,6 +23,7 @@ use crate::{
     turns::view::{CallError, CallStatus},
 };
 use base::{
+    clock,
     error::{Code, Error, Problem, Result},
     metrics,
     stored::Columns,
@@ -97,7 +98,7 @@ pub struct ToolResult {
 
 impl ToolResult {
     fn of(tool: &Tool, status: CallStatus) -> Self {
-        Self { call_id: Uuid::now_v7(), tool: tool.name, status, result: None, error: None }
+        Self { call_id: clock::id(), tool: tool.name, status, result: None, error: None }
     }
 }
 

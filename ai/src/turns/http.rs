@@ -248,7 +248,7 @@ pub async fn list(
     let campaign = campaign_id(&tx, &caller, &Ref::parse(&path)).await?;
     let (sign, order) = if page.by_creation()? { ("<", "DESC") } else { (">", "ASC") };
     let sql = format!(
-        "SELECT {} FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::uuid IS NULL OR id {sign} $3) \
+        "SELECT {}, seq FROM turn WHERE tenant_id = $1 AND campaign_id = $2 AND ($3::bigint IS NULL OR seq {sign} $3) \
            AND ($4::uuid IS NULL OR entity_id = $4) \
            AND ($12::text IS NULL OR entity_id = (SELECT a.actor_id FROM actor_slug a \
                 WHERE a.tenant_id = $1 AND a.campaign_id = $2 AND a.slug = $12)) AND ($5::uuid IS NULL OR player_id = $5) \
@@ -256,7 +256,7 @@ pub async fn list(
            AND ($8::timestamptz IS NULL OR coalesce(finished_at, created_at) >= $8) \
            AND {contains} \
            AND ($11::text IS NULL OR player_id = (SELECT c.id FROM character c \
-                WHERE c.tenant_id = $1 AND c.campaign_id = $2 AND c.slug = $11)) ORDER BY id {order} LIMIT $10",
+                WHERE c.tenant_id = $1 AND c.campaign_id = $2 AND c.slug = $11)) ORDER BY seq {order} LIMIT $10",
         trace::COLUMNS,
         contains = contains(9, &["action"]),
     );
@@ -271,7 +271,7 @@ pub async fn list(
     let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, columns)))
         .bind(tx.tenant())
         .bind(campaign)
-        .bind(page.after.as_ref().map(|a| a.id))
+        .bind(page.after_number()?)
         .bind(entity)
         .bind(player)
         .bind(page.filter.status.map(Status::as_str))
@@ -283,9 +283,12 @@ pub async fn list(
         .bind(entity_slug)
         .fetch_all(&mut *tx.connection().await)
         .await?;
-    let id_and_view = |row: &PgRow| Ok((row.read::<Uuid>("id")?, trace::record_of_row(row, &caller)?));
-    let key = |(id, _): &(Uuid, TurnRecord)| (*id, None);
-    let turns = page.finish(stored::each(&rows, id_and_view), page.has_more(&rows), key);
+    let placed = |row: &PgRow| {
+        let place = (row.read::<Uuid>("id")?, row.read::<i64>("seq")?);
+        Ok((place, trace::record_of_row(row, &caller)?))
+    };
+    let key = |((id, seq), _): &((Uuid, i64), TurnRecord)| (*id, Some(seq.to_string()));
+    let turns = page.finish(stored::each(&rows, placed), page.has_more(&rows), key);
     Ok(Answer::ok(page.serialize_items(turns, key, |(_, view)| Ok(view))?))
 }
 

@@ -18,6 +18,8 @@ use edge::{
 /// A turn in a list.
 pub struct Summary {
     pub id: Uuid,
+    /// Its place in the list.
+    seq: i64,
     pub kind: String,
     pub status: String,
     /// The name of the NPC or owner that answered, if it still exists.
@@ -53,6 +55,9 @@ pub fn may_look_for(caller: &Caller, q: Option<&str>) -> Result<()> {
     }
 }
 
+/// The columns of [`summaries`], in its order.
+type Row = (Uuid, i64, String, String, Option<String>, OffsetDateTime, bool, bool, Option<String>, Option<String>);
+
 /// A page of a campaign's turns.
 ///
 /// # Errors
@@ -68,21 +73,21 @@ pub async fn summaries(
         return Err(paging::bad("sort", "must be `-created_at` here"));
     }
     let sql = format!(
-        "SELECT t.id, t.kind, t.status, CASE WHEN $8 THEN left(t.action, 200) END AS action, t.created_at, t.undone_at IS NOT NULL AS is_undone, \
+        "SELECT t.id, t.seq, t.kind, t.status, CASE WHEN $8 THEN left(t.action, 200) END AS action, t.created_at, t.undone_at IS NOT NULL AS is_undone, \
                 t.revert_as IS NOT NULL AS is_reverting, \
                 coalesce(n.name, o.name) AS entity, c.name AS player \
          FROM turn t LEFT JOIN npc n ON n.tenant_id = $1 AND n.id = t.entity_id \
          LEFT JOIN owner o ON o.tenant_id = $1 AND o.id = t.entity_id \
          LEFT JOIN character c ON c.tenant_id = $1 AND c.id = t.player_id \
-         WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND ($3::uuid IS NULL OR t.id < $3) \
+         WHERE t.tenant_id = $1 AND t.campaign_id = $2 AND ($3::bigint IS NULL OR t.seq < $3) \
            AND ($4::text IS NULL OR t.status = $4) AND ($5::text IS NULL OR t.kind = $5) \
-           AND {} ORDER BY t.id DESC LIMIT $7",
+           AND {} ORDER BY t.seq DESC LIMIT $7",
         contains(6, &["t.action"])
     );
     let rows = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())
         .bind(campaign)
-        .bind(page.after.as_ref().map(|after| after.id))
+        .bind(page.after_number()?)
         .bind(&page.filter.status)
         .bind(&page.filter.kind)
         .bind(page.q.as_deref().map(pattern))
@@ -91,17 +96,10 @@ pub async fn summaries(
         .fetch_all(&mut *tx.connection().await)
         .await?;
     let summary = |row: &sqlx::postgres::PgRow| {
-        Ok(Summary {
-            id: row.read("id")?,
-            kind: row.read("kind")?,
-            status: row.read("status")?,
-            entity: row.read("entity")?,
-            player: row.read("player")?,
-            action: row.read::<Option<String>>("action")?.unwrap_or_default(),
-            created_at: row.read("created_at")?,
-            is_undone: row.read("is_undone")?,
-            is_reverting: row.read("is_reverting")?,
-        })
+        let (id, seq, kind, status, action, created_at, is_undone, is_reverting, entity, player) =
+            row.read_all::<Row>()?;
+        let action = action.unwrap_or_default();
+        Ok(Summary { id, seq, kind, status, entity, player, action, created_at, is_undone, is_reverting })
     };
-    Ok(page.finish(stored::each(&rows, summary), page.has_more(&rows), |turn| (turn.id, None)))
+    Ok(page.finish(stored::each(&rows, summary), page.has_more(&rows), |turn| (turn.id, Some(turn.seq.to_string()))))
 }

@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use sqlx::{PgConnection, postgres::PgRow};
 
 use super::output::say;
-use crate::database::{as_owner, in_time};
+use crate::{
+    database::{as_owner, in_time},
+    life::{CLOCK_OFF_MAX, follow_clock},
+};
 use base::{error::Result, stored::Columns};
 
 /// The result of a check.
@@ -39,6 +42,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("schema", |db| Box::pin(schema(db))),
     ("role", |db| Box::pin(role(db))),
     ("row_security", |db| Box::pin(row_security(db))),
+    ("clock", |db| Box::pin(clock(db))),
     ("turns", |db| Box::pin(turns(db))),
     ("erasures", |db| Box::pin(erasures(db))),
     ("campaigns", |db| Box::pin(campaigns(db))),
@@ -122,6 +126,21 @@ async fn role(db: &mut PgConnection) -> Result<Finding> {
             Vec::new(),
         ),
         None => Finding::of("role", true, "There is no role `tavernkeep_app`. Run `tavernkeep migrate`.", Vec::new()),
+    })
+}
+
+/// Whether the clock of this machine shows the database's time.
+async fn clock(db: &mut PgConnection) -> Result<Finding> {
+    let ahead = follow_clock(db).await?;
+    let seconds = ahead.abs().whole_seconds();
+    Ok(if ahead.abs() < CLOCK_OFF_MAX {
+        Finding::of("clock", false, "The clock of this machine shows the database's time.", Vec::new())
+    } else {
+        let side = if ahead.is_positive() { "ahead of" } else { "behind" };
+        let says = format!(
+            "The clock of this machine is {seconds} seconds {side} the database's. Servers go by the database's, but logs do not: set the clock."
+        );
+        Finding::of("clock", true, says, Vec::new())
     })
 }
 

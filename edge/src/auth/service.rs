@@ -100,7 +100,7 @@ pub async fn store_key(
          VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING *",
     )
     .bind(tenant)
-    .bind(Uuid::now_v7())
+    .bind(clock::id())
     .bind(&key.prefix)
     .bind(&key.hash)
     .bind(name)

@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::{Answer, StoredAnswer};
 use crate::caller::Caller;
 use base::{
+    clock,
     error::{Code, Error, Result},
     hex::hex,
     stored::Columns,
@@ -45,7 +46,7 @@ impl IdempotencyKey {
     /// The key in a document for database functions that claim it.
     #[must_use]
     pub fn row(&self) -> ClaimRow<'_> {
-        ClaimRow { id: Uuid::now_v7(), route: &self.route, key: &self.key, fingerprint: hex(&self.fingerprint) }
+        ClaimRow { id: clock::id(), route: &self.route, key: &self.key, fingerprint: hex(&self.fingerprint) }
     }
 
     /// Reads the request's key, quoted (as a structured field) or bare.

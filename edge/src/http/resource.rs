@@ -105,6 +105,8 @@ pub trait Resource: Sized + 'static {
     const LISTS_TOOLS: bool = false;
     /// Whether rows have a slug.
     const HAS_SLUG: bool = true;
+    /// Whether the order of creation is the number in the column `seq`, and not that of ids: the clocks of servers differ.
+    const IS_NUMBERED: bool = false;
     /// Members of the view that a client cannot write, in addition to those of every row.
     const READ_ONLY: &'static [&'static str] = &[];
     /// Members of the view that are not shown to a player's token.
@@ -132,7 +134,7 @@ pub trait Resource: Sized + 'static {
     fn stamp(model: &Self::Model) -> Stamp<'_>;
 
     /// The value of a numeric column that the list can be sorted by.
-    fn number(_: &Self::Model, _: SortKey) -> Option<i32> {
+    fn number(_: &Self::Model, _: SortKey) -> Option<i64> {
         None
     }
 

@@ -12,10 +12,12 @@ use serde::Serialize;
 use serde_json::{Value, json, value::to_raw_value};
 use tokio::time::Instant;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use crate::{caller::Caller, limits::Permit, models::profile::Supports, state::Edge};
-use base::error::{Code, Error, Result};
+use base::{
+    clock,
+    error::{Code, Error, Result},
+};
 use db::tenancy;
 use llm::{
     CallOptions, CancellationToken, ChatRequest, Completion, Endpoint, LlmError, Message, Role, Sink, TimeoutPhase,
@@ -141,7 +143,7 @@ async fn count(app: &Edge, caller: &Caller, slug: &str, view: &TestView) -> Resu
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let Usage { llm_calls, prompt_tokens, cached_tokens, completion_tokens, .. } = view.usage;
     let used = json!([{
-        "id": Uuid::now_v7(), "profile": slug, "model": view.model, "llm_calls": i32::try_from(llm_calls).unwrap_or(i32::MAX),
+        "id": clock::id(), "profile": slug, "model": view.model, "llm_calls": i32::try_from(llm_calls).unwrap_or(i32::MAX),
         "prompt_tokens": number(prompt_tokens), "cached_tokens": number(cached_tokens),
         "completion_tokens": number(completion_tokens),
     }]);

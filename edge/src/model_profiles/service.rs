@@ -34,6 +34,7 @@ use crate::{
     tenants::Prices,
 };
 use base::{
+    clock,
     error::{Code, Error, FieldError, Result},
     json::escape,
     stored::{self, Columns},
@@ -372,7 +373,7 @@ pub async fn create(
              VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING *",
         )
         .bind(tx.tenant())
-        .bind(Uuid::now_v7())
+        .bind(clock::id())
         .bind(&slug)
         .bind(&input.name)
         .bind(written.settings)

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use crate::tenants::{Settings, Tenant};
 use crate::{model_profiles, state::Edge, tenants::TenantLimits};
 use base::{
+    clock,
     error::{Code, Error, Result},
     stored::Columns,
 };
@@ -106,7 +107,7 @@ pub async fn create(db: impl PgExecutor<'_>, slug: &str, name: &str, limits: &Te
             format!("`{slug}` is not a valid slug. Use a-z, 0-9, _ and -."),
         ));
     }
-    let id = Uuid::now_v7();
+    let id = clock::id();
     sqlx::query("INSERT INTO tenant (tenant_id, slug, name, limits) VALUES ($1, $2, $3, $4)")
         .bind(id)
         .bind(slug)

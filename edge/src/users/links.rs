@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{Role, email, sessions::Secret};
 use base::{
+    clock,
     error::{Code, Error, Result},
     stored::Columns,
 };
@@ -43,7 +44,7 @@ fn reset_path(secret: &Secret) -> String {
 /// # Errors
 /// `conflict` if they already belong to the tenant, `quota_exceeded` if too many invitations are open.
 pub async fn invite(db: impl PgExecutor<'_>, asked: &Asked<'_>) -> Result<(Uuid, String)> {
-    let (id, secret) = (Uuid::now_v7(), Secret::generate());
+    let (id, secret) = (clock::id(), Secret::generate());
     let row = sqlx::query("SELECT invitation_make($1, $2, $3, $4, $5, $6, $7, $8) AS came")
         .bind(id)
         .bind(secret.hash())
@@ -144,7 +145,7 @@ pub async fn invitation(pool: &Pool, link: &Secret) -> Result<Option<Invitation>
 /// # Errors
 /// `conflict` if the address has an account now.
 pub async fn accept_new(pool: &Pool, link: &Secret, name: &str, password_hash: &str) -> Result<Option<Uuid>> {
-    let user = Uuid::now_v7();
+    let user = clock::id();
     let row = sqlx::query("SELECT invitation_accept_new($1, $2, $3, $4) AS has_come")
         .bind(link.hash())
         .bind(user)

@@ -13,8 +13,11 @@ use super::{
     service::{has_other_owner, last_owner},
 };
 use crate::passwords;
-use base::error::{Code, Error, Result};
 use base::stored::Columns;
+use base::{
+    clock,
+    error::{Code, Error, Result},
+};
 
 /// The user whom the operator wants in a tenant.
 pub struct UserRequest<'a> {
@@ -69,7 +72,7 @@ pub async fn bring(db: &mut PgConnection, wanted: &UserRequest<'_>) -> Result<Br
 }
 
 async fn make(db: &mut PgConnection, wanted: &UserRequest<'_>) -> Result<Brought> {
-    let (id, password) = (Uuid::now_v7(), wanted.password.map_or_else(passwords::generate, ToOwned::to_owned));
+    let (id, password) = (clock::id(), wanted.password.map_or_else(passwords::generate, ToOwned::to_owned));
     sqlx::query("INSERT INTO app_user (id, email, email_folded, name, password_hash) VALUES ($1, $2, $3, $4, $5)")
         .bind(id)
         .bind(wanted.email)

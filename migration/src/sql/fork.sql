@@ -21,7 +21,7 @@ CREATE INDEX encounter_past_until ON encounter_past (tenant_id, until_at);
 
 -- The id of a row's copy. Ids of copies are made of those they copy, so that no table of pairs has to be kept: their time goes
 -- back by `back_ms` and the bits of `flip` are turned in the last 32, which are random. Both are the fork's own. The order of
--- ids, which is the order of messages, stays what it was, and whatever is made later comes later.
+-- ids stays what it was, and whatever is made later comes later.
 CREATE FUNCTION fork_id(id uuid, back_ms bigint, flip bigint) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$
     SELECT (lpad(to_hex((('x' || substr(id::text, 1, 8) || substr(id::text, 10, 4))::bit(48)::bigint - back_ms)
                         & 281474976710655), 12, '0')
@@ -74,7 +74,6 @@ DECLARE
     place text;
     then_rows text;
     blank text;
-    row_order text;
 BEGIN
     FOREACH kind IN ARRAY kinds LOOP
         SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum), string_agg(CASE
@@ -102,7 +101,7 @@ BEGIN
                             'THEN fork_text(r.%1$I::text, $2, $4, $5, $6)::jsonb ELSE r.%1$I END', attname)
             ELSE 'r.' || quote_ident(attname) END, ', ' ORDER BY attnum)
         INTO cols, vals FROM pg_attribute
-        WHERE attrelid = kind::regclass AND attnum > 0 AND attgenerated = '' AND attidentity = '' AND NOT attisdropped
+        WHERE attrelid = kind::regclass AND attnum > 0 AND attgenerated = '' AND NOT attisdropped
           -- Versions and counters begin as those of new rows; a campaign's reference is unique in its tenant.
           AND attname NOT IN ('version', 'updated_at')
           AND NOT (kind = 'campaign' AND attname IN ('created_at', 'external_ref'));
@@ -123,10 +122,8 @@ BEGIN
                 'UNION ALL SELECT p.* FROM since s CROSS JOIN LATERAL jsonb_populate_record(%3$s, s.before) p '
                 'WHERE s.op <> ''insert'' AND NOT s.before ? ''redacted''', then_rows, kind, blank);
         END IF;
-        -- Rows that are numbered get new numbers in the order of the old ones.
-        row_order := CASE WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = kind::regclass AND attname = 'seq' AND attidentity <> '')
-                          THEN 'r.seq, r.id' ELSE 'r.id' END;
-        EXECUTE format('INSERT INTO %I (%s) SELECT %s FROM (%s) r ORDER BY %s', kind, cols, vals, then_rows, row_order)
+        -- Rows that are numbered keep their numbers: whatever is made later gets a greater one.
+        EXECUTE format('INSERT INTO %I (%s) SELECT %s FROM (%s) r ORDER BY r.id', kind, cols, vals, then_rows)
             USING tenant, original, through, target, back_ms, flip, its_slug, its_name, its_origin, coalesce(now() - moment, interval '0');
     END LOOP;
     PERFORM fork_encounters(tenant, original, target, through, back_ms, flip);

@@ -4,7 +4,6 @@ use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 use entity::campaign;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::{
     Editor, Frame, InCampaign, Tab,
@@ -17,7 +16,10 @@ use super::{
     world_form::{FormPage, decision, form_id, once, pending, whole},
 };
 use crate::render_blocks;
-use base::error::{Code, Result};
+use base::{
+    clock,
+    error::{Code, Result},
+};
 use edge::{
     caller::Scope,
     http::{
@@ -114,7 +116,7 @@ pub async fn list(editor: Editor) -> Result<HttpResponse> {
         q,
         campaigns: found.items.into_iter().map(card).collect(),
         next,
-        form_id: Uuid::now_v7().to_string(),
+        form_id: clock::id().to_string(),
     })
 }
 
@@ -149,7 +151,7 @@ fn new_page(editor: &Editor, form_id: String, texts: &Texts, errors: &Errors) ->
 
 /// The form for a new campaign.
 pub async fn new(editor: Editor) -> Result<HttpResponse> {
-    editor.show(&new_page(&editor, Uuid::now_v7().to_string(), &Texts::new(), &Errors::default()))
+    editor.show(&new_page(&editor, clock::id().to_string(), &Texts::new(), &Errors::default()))
 }
 
 /// Creates a campaign.

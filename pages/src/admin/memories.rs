@@ -22,7 +22,10 @@ use super::{
 };
 use crate::render_blocks;
 use ai::prompt::search::{FoundMemory, find};
-use base::error::{Code, Error, Result};
+use base::{
+    clock,
+    error::{Code, Error, Result},
+};
 use db::tenancy::{self, TenantTx};
 use edge::{
     auth::player,
@@ -255,7 +258,7 @@ pub async fn new(at: InCampaign) -> Result<HttpResponse> {
     let query = at.request.query_string();
     let mut texts = Texts::from(["holder_id", "player_id"].map(|name| (name.to_owned(), given(query, name))));
     texts.insert(GAME_TIME.name(), service::game_time_now(at.campaign.game_time.as_deref().unwrap_or_default()));
-    at.show(&new_page(&at, Uuid::now_v7().to_string(), &texts, &Errors::default()))
+    at.show(&new_page(&at, clock::id().to_string(), &texts, &Errors::default()))
 }
 
 /// POST of a new memory.

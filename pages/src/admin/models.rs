@@ -3,7 +3,6 @@
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::{
     Editor, Frame, Tab,
@@ -13,7 +12,10 @@ use super::{
     world_form::{form_id, once, whole},
 };
 use crate::render_blocks;
-use base::error::{Code, Error, Result};
+use base::{
+    clock,
+    error::{Code, Error, Result},
+};
 use edge::{
     caller::Scope,
     http::{
@@ -157,7 +159,7 @@ fn new_page(editor: &Editor, form_id: String, form: FormView) -> ModelPage {
 /// The form for a new profile.
 pub async fn new(editor: Editor) -> Result<HttpResponse> {
     let form = FormView::of_row(NEW, &json!({}), false);
-    editor.show(&new_page(&editor, Uuid::now_v7().to_string(), form))
+    editor.show(&new_page(&editor, clock::id().to_string(), form))
 }
 
 /// Creates a profile.

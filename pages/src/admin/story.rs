@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use askama::Template;
-use entity::{CampaignId, MessageId};
+use entity::{CampaignId, Seq};
 
 use super::{Frame, InCampaign, Tab, editor::Proof, query::given};
 use crate::{
@@ -56,7 +56,7 @@ struct User {
 }
 
 impl Source for User {
-    async fn lines(&self, after: Option<MessageId>, count: i64) -> Result<Vec<VisibleMessage>> {
+    async fn lines(&self, after: Option<Seq>, count: i64) -> Result<Vec<VisibleMessage>> {
         let tx = self.proof.read().await?;
         let lines = visible_messages(&tx, self.campaign.0, self.reader, Which::StoryAfter(after, count)).await?;
         drop(tx);

@@ -7,7 +7,6 @@ use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
 use super::{
     Editor, Frame, InCampaign,
@@ -20,7 +19,10 @@ use super::{
     world_row::{Current, World},
 };
 use crate::render_blocks;
-use base::error::{Code, Result};
+use base::{
+    clock,
+    error::{Code, Result},
+};
 use edge::http::{etag::Expected, idempotency::IdempotencyKey, paging::Page, patch, read::typed, resource};
 use entity::shapes::ToolRef;
 use world::{guidance::draft, memory};
@@ -99,7 +101,7 @@ fn new_page<W: World>(at: &InCampaign, form_id: String, texts: &Texts, errors: &
 /// `internal`.
 pub async fn new<W: World>(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_of(W::GROUPS, &W::blank());
-    at.show(&new_page::<W>(&at, Uuid::now_v7().to_string(), &texts, &Errors::default()))
+    at.show(&new_page::<W>(&at, clock::id().to_string(), &texts, &Errors::default()))
 }
 
 /// POST of a new row.

@@ -2,7 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
-use entity::{CampaignId, MessageId};
+use entity::{CampaignId, Seq};
 
 use super::{
     answer::rendered,
@@ -89,7 +89,7 @@ struct Player {
 }
 
 impl Source for Player {
-    async fn lines(&self, after: Option<MessageId>, count: i64) -> Result<Vec<VisibleMessage>> {
+    async fn lines(&self, after: Option<Seq>, count: i64) -> Result<Vec<VisibleMessage>> {
         let seat = Seat::take(&self.app, &self.visitor, &self.link).await?;
         let lines = seat.messages(Which::StoryAfter(after, count)).await?;
         // A visit that holds now held when the lines were read.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{again::Attempts, when};
 use crate::emblem::Emblem;
 use base::error::{Error, Result};
-use entity::MessageId;
+use entity::{MessageId, Seq};
 use world::{
     messages::{
         asked::Asked,
@@ -93,7 +93,7 @@ pub(crate) const MESSAGES_SHOWN: i64 = 50;
 /// The messages before those that a page shows.
 #[derive(Deserialize)]
 pub(crate) struct Before {
-    pub(crate) before: MessageId,
+    pub(crate) before: Seq,
 }
 
 impl Before {
@@ -109,7 +109,7 @@ impl Before {
 struct Older<'a> {
     root: &'a str,
     table: &'a str,
-    before: Uuid,
+    before: Seq,
 }
 
 /// Messages and the way to the older ones, if there may be some.
@@ -124,7 +124,7 @@ pub(crate) fn with_older<'a>(
 ) -> Result<String> {
     let is_full = i64::try_from(said.len()).is_ok_and(|count| count >= MESSAGES_SHOWN);
     let older = match said.first().filter(|_| is_full) {
-        Some(first) => Older { root, table, before: first.id }.render().map_err(Error::internal)?,
+        Some(first) => Older { root, table, before: first.seq }.render().map_err(Error::internal)?,
         None => String::new(),
     };
     Ok(older + &all(said, missed, foot)?)

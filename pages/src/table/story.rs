@@ -16,9 +16,8 @@ use base::{
 };
 use db::tenancy::TenantTx;
 use edge::http::page::attachment;
-use entity::{CampaignId, MessageId};
+use entity::{CampaignId, Seq};
 use serde::Deserialize;
-use uuid::Uuid;
 use world::{
     messages::visible::{Found, VisibleMessage, Which, found, looked_to},
     playing::Reader,
@@ -39,10 +38,10 @@ pub(crate) struct Asked {
     /// Words that they have.
     #[serde(default)]
     pub(crate) q: String,
-    /// The id of a message: only lines before it. Anything else means the newest.
+    /// A place in the order of writing: only lines before it. Anything else means the newest.
     #[serde(default)]
     pub(crate) before: String,
-    /// The id of a message: the first lines after it, if neither words nor `before` are given.
+    /// A place in the order of writing: the first lines after it, if neither words nor `before` are given.
     #[serde(default)]
     pub(crate) after: String,
 }
@@ -84,8 +83,8 @@ impl Story {
         path: String,
         Asked { q, before, after }: Asked,
     ) -> Result<Self> {
-        let id = |text: &str| text.parse().ok().map(MessageId);
-        let (before, after) = (id(&before), id(&after));
+        let place = |text: &str| text.parse().ok();
+        let (before, after): (Option<Seq>, Option<Seq>) = (place(&before), place(&after));
         let words = if fold(&q).trim().is_empty() { "" } else { q.trim() };
         if words.chars().count() > WORDS_CHARS_MAX {
             let message = format!("Search for at most {WORDS_CHARS_MAX} characters.");
@@ -103,24 +102,24 @@ impl Story {
         let former = match after {
             Some(after) => {
                 messages.truncate(LINES_SHOWN as usize);
-                let up_to = MessageId(Uuid::from_u128(after.0.as_u128().saturating_add(1)));
+                let up_to = Seq(after.0.saturating_add(1));
                 found(tx, campaign, reader, Which::StoryBefore(Some(up_to), 1)).await?.messages.pop()
             }
             None if is_full => Some(messages.remove(0)),
             None => None,
         };
-        let [first, last] = [messages.first(), messages.last()].map(|message| message.map(|line| MessageId(line.id)));
+        let [first, last] = [messages.first(), messages.last()].map(|message| message.map(|line| line.seq));
         let edge = if after.is_some() { last } else { first };
         let next = match edge {
             Some(next) if is_full || is_cut => Some(next),
             _ => looked_to(tx, campaign, after.or(before), after.is_some()).await?,
         };
-        let query = |name: &str, id: MessageId| {
+        let query = |name: &str, place: Seq| {
             let mut query = url::form_urlencoded::Serializer::new(String::new());
             if !words.is_empty() {
                 query.append_pair("q", words);
             }
-            query.append_pair(name, &id.to_string()).finish()
+            query.append_pair(name, &place.to_string()).finish()
         };
         let (older, newer) = match after {
             Some(after) => (former.as_ref().map(|_| first.unwrap_or(after)), next),
@@ -203,7 +202,7 @@ pub(crate) trait Source: 'static {
     ///
     /// # Errors
     /// Database errors; `unauthenticated`, `not_found` if its reader may no longer read them.
-    async fn lines(&self, after: Option<MessageId>, count: i64) -> Result<Vec<VisibleMessage>>;
+    async fn lines(&self, after: Option<Seq>, count: i64) -> Result<Vec<VisibleMessage>>;
 }
 
 /// A file with all lines, as they are read.
@@ -231,7 +230,7 @@ struct Written<T> {
     format: Format,
     source: T,
     calendar: Calendar,
-    after: Option<MessageId>,
+    after: Option<Seq>,
 }
 
 impl<T: Source> Written<T> {
@@ -258,7 +257,7 @@ impl<T: Source> Written<T> {
                 }
             }
         }
-        self.after = found.last().map(|message| MessageId(message.id)).or(self.after);
+        self.after = found.last().map(|message| message.seq).or(self.after);
         if found.is_empty() && self.format == Format::Html {
             out.push_str("</main>\n</body>\n</html>\n");
         }
@@ -332,12 +331,13 @@ fn markdown(out: &mut String, message: &VisibleMessage) {
 mod tests {
     use time::macros::datetime;
 
-    use super::{Calendar, Turned, VisibleMessage, lines};
+    use super::{Calendar, Seq, Turned, VisibleMessage, lines};
 
     #[test]
     fn a_session_begins_where_no_line_is_missing() {
         let said = |created_at| VisibleMessage {
             id: uuid::Uuid::nil(),
+            seq: Seq(1),
             speaker: String::new(),
             content: "Hm.".to_owned(),
             flavor: String::new(),

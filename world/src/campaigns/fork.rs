@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::Campaigns;
 use base::{
+    clock,
     error::{Code, Error, Result},
     stored::Columns,
 };
@@ -95,7 +96,7 @@ async fn copy(
         Some(turn) => Some(end_of(tx, source, turn).await?),
         None => None,
     };
-    let target = Uuid::now_v7();
+    let target = clock::id();
     let name = match &input.name {
         Some(name) => name.clone(),
         None => name_at(tx, source, at.as_ref().map(|at| at.seq)).await?,

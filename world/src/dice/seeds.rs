@@ -17,6 +17,7 @@ use super::{
     taken::Taken,
 };
 use base::{
+    clock,
     error::{Code, Error, Result},
     hex::hex,
     stored::Columns,
@@ -133,7 +134,7 @@ pub async fn take(taking: Taking<'_>, campaign: Option<Uuid>, rolls: u32) -> Res
 
 async fn raise(taking: Taking<'_>, campaign: Option<Uuid>, by: i64) -> Result<PgRow> {
     let bind = |q: Call<'static>| {
-        q.bind(Uuid::now_v7()).bind(campaign).bind(Vec::from(fresh_secret())).bind(fresh_client_seed()).bind(by)
+        q.bind(clock::id()).bind(campaign).bind(Vec::from(fresh_secret())).bind(fresh_client_seed()).bind(by)
     };
     match taking {
         Taking::Within(tx) => {
@@ -188,7 +189,7 @@ pub async fn begin(tx: &TenantTx, campaign: Option<Uuid>, client_seed: Option<&s
     );
     let row = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())
-        .bind(Uuid::now_v7())
+        .bind(clock::id())
         .bind(campaign)
         .bind(&fresh_secret()[..])
         .bind(client_seed.map_or_else(fresh_client_seed, ToOwned::to_owned))

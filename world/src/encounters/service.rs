@@ -22,6 +22,7 @@ use crate::{
     significance::report::{ActionReport, Source, report_own},
 };
 use base::{
+    clock,
     error::{Code, Error, Result},
     metrics,
 };
@@ -82,7 +83,7 @@ pub struct Created {
 /// `validation_failed`, `invalid_dice`; database errors.
 pub async fn create(tx: &TenantTx, campaign: Uuid, input: &CreateInput, rows_max: u64, eyes: Eyes) -> Result<Created> {
     check_rows_more(tx, rows_max, "message", MESSAGES).await?;
-    let id = Uuid::now_v7();
+    let id = clock::id();
     let mut warnings = Vec::new();
     if input.seed.is_some() && input.dice.is_some() {
         return Err(invalid("/seed".to_owned(), "give either dice or a seed, not both"));

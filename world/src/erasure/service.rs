@@ -12,6 +12,7 @@ use super::{
     words::{Words, prose},
 };
 use base::{
+    clock,
     error::{Code, Error, Result},
     stored::Columns,
 };
@@ -292,7 +293,7 @@ fn also(asked: &EraseParams) -> Result<Vec<String>> {
 
 /// Records the erasure, and asks the person's turns to stop.
 async fn begin(app: &Edge, caller: &Caller, tx: TenantTx, wanted: NewErasure) -> Result<Uuid> {
-    let id = Uuid::now_v7();
+    let id = clock::id();
     sqlx::query(
         "INSERT INTO erasure (tenant_id, id, kind, campaign_ids, subject_ids, author, words) VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )

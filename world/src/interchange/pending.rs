@@ -4,6 +4,7 @@
 use uuid::Uuid;
 
 use base::{
+    clock,
     error::{Code, Error, Result},
     stored::Columns,
 };
@@ -14,7 +15,7 @@ use db::tenancy::TenantTx;
 /// # Errors
 /// Those of the database.
 pub async fn keep(tx: &TenantTx, user: Uuid, campaign: Uuid, name: &str, bytes: &[u8]) -> Result<Uuid> {
-    let id = Uuid::now_v7();
+    let id = clock::id();
     sqlx::query(
         "INSERT INTO pending_import (tenant_id, user_id, id, campaign_id, name, bytes) VALUES ($1, $2, $3, $4, $5, $6) \
          ON CONFLICT (tenant_id, user_id) DO UPDATE SET id = excluded.id, campaign_id = excluded.campaign_id, \

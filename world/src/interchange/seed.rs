@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{characters::Characters, lore::LoreEntries, memory, npcs::Npcs, owners::Owners};
 use base::{
+    clock,
     error::{Error, Result},
     search,
     stored::Columns,
@@ -476,7 +477,7 @@ async fn new_memories(place: &Place<'_>, all: &[Remembered<'_>]) -> Result<u32> 
         .zip(all)
         .filter(|(n, m)| !known.contains(n) && seen.insert((m.holder, m.player, m.text)))
         .map(|(_, m)| {
-            json!({ "id": Uuid::now_v7(), "holder_type": m.holder_type, "holder_id": m.holder, "subject_id": m.player,
+            json!({ "id": clock::id(), "holder_type": m.holder_type, "holder_id": m.holder, "subject_id": m.player,
                 "text": m.text, "folded_text": search::stored(m.text) })
         })
         .collect();

@@ -187,10 +187,10 @@ impl Resource for LoreEntries {
         Stamp { id: m.id.0, version: m.version, label: &m.title, updated_at: m.updated_at }
     }
 
-    fn number(m: &lore::Model, key: SortKey) -> Option<i32> {
+    fn number(m: &lore::Model, key: SortKey) -> Option<i64> {
         match key {
-            SortKey::Priority => Some(m.priority),
-            SortKey::Tokens => Some(m.tokens),
+            SortKey::Priority => Some(m.priority.into()),
+            SortKey::Tokens => Some(m.tokens.into()),
             _ => None,
         }
     }

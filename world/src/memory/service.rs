@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::{GAME_TIME_CHARS_MAX, MemoryView, TEXT_CHARS_MAX, subject::Subject};
 use base::{
+    clock,
     error::{Code, Error, Result},
     search,
     stored::{self, Columns},
@@ -142,7 +143,7 @@ async fn run(tx: &TenantTx, sql: String, new: &NewMemory<'_>) -> Result<Option<U
     };
     let row = sqlx::query(AssertSqlSafe(sql))
         .bind(tx.tenant())
-        .bind(Uuid::now_v7())
+        .bind(clock::id())
         .bind(new.campaign)
         .bind(new.holder_type)
         .bind(new.holder)
@@ -166,7 +167,7 @@ async fn run(tx: &TenantTx, sql: String, new: &NewMemory<'_>) -> Result<Option<U
 /// # Errors
 /// Those of the database.
 pub async fn broadcast(tx: &TenantTx, owner: Uuid, new: &NewMemory<'_>) -> Result<(Uuid, Vec<Uuid>)> {
-    let id = Uuid::now_v7();
+    let id = clock::id();
     let sql = format!(
         "INSERT INTO memory (tenant_id, id, campaign_id, holder_type, holder_id, subject_id, text, folded_text, source, author, \
                              turn_id, broadcast_id, game_time) \

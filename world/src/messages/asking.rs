@@ -77,15 +77,16 @@ pub async fn asking(tx: &TenantTx, campaign: CampaignId, id: MessageId, player: 
 /// # Errors
 /// Database errors.
 pub async fn answered(tx: &TenantTx, player: CharacterId, asked: &[MessageId]) -> Result<Vec<MessageId>> {
-    let Some(first) = asked.iter().map(|id| id.0).min() else { return Ok(Vec::new()) };
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
     let rows = sqlx::query(
-        "SELECT DISTINCT roll ->> 'asked' FROM message WHERE tenant_id = $1 AND player_id = $2 AND id > $3 \
-           AND roll ->> 'asked' = ANY ($4)",
+        "SELECT DISTINCT roll ->> 'asked' FROM message WHERE tenant_id = $1 AND player_id = $2 \
+           AND seq > (SELECT min(a.seq) FROM message a WHERE a.tenant_id = $1 AND a.id = ANY ($3)) AND roll ->> 'asked' = ANY ($3::text[])",
     )
     .bind(tx.tenant())
     .bind(player.0)
-    .bind(first)
-    .bind(asked.iter().map(|id| id.0.to_string()).collect::<Vec<_>>())
+    .bind(asked.iter().map(|id| id.0).collect::<Vec<_>>())
     .fetch_all(&mut *tx.connection().await)
     .await?;
     let ids = rows.iter().filter_map(|row| row.read_all::<(String,)>().ok());

@@ -38,7 +38,7 @@ pub async fn told_to(tx: &TenantTx, campaign: Uuid, audience: &[String]) -> Resu
     let rows = sqlx::query(
         "SELECT content, (event ->> 'until')::timestamptz AS until FROM message \
          WHERE tenant_id = $1 AND campaign_id = $2 AND event IS NOT NULL AND created_at > now() - interval '25 hours' \
-         AND (event ->> 'until')::timestamptz > now() AND event -> 'audience' ?| $3 ORDER BY created_at DESC, id DESC LIMIT $4",
+         AND (event ->> 'until')::timestamptz > now() AND event -> 'audience' ?| $3 ORDER BY created_at DESC, seq DESC LIMIT $4",
     )
     .bind(tx.tenant())
     .bind(campaign)

@@ -28,6 +28,7 @@ use base::error::{Error, Result};
 use edge::{
     caller::Caller,
     http::{
+        paging::SortKey,
         resource::{self, Place, Ref, Resource, Stamp, col},
         validate,
     },
@@ -124,6 +125,7 @@ impl Resource for Messages {
     const TABLE: &'static str = "message";
     const LABEL: &'static str = "content";
     const HAS_SLUG: bool = false;
+    const IS_NUMBERED: bool = true;
     type Entity = message::Entity;
     type Model = message::Model;
     type View = message::Model;
@@ -132,6 +134,10 @@ impl Resource for Messages {
 
     fn stamp(m: &message::Model) -> Stamp<'_> {
         Stamp { id: m.id.0, version: m.version, label: &m.content, updated_at: m.updated_at }
+    }
+
+    fn number(m: &message::Model, _: SortKey) -> Option<i64> {
+        Some(m.seq.0)
     }
 
     fn restrict(select: sea_orm::Select<message::Entity>, caller: &Caller) -> sea_orm::Select<message::Entity> {

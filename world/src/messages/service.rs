@@ -17,6 +17,7 @@ use crate::{
     significance::report::{ActionReport, Source, report_own},
 };
 use base::{
+    clock,
     error::Result,
     stored::{self, Columns},
 };
@@ -53,7 +54,8 @@ pub struct NewMessage {
     pub turn_id: Option<Uuid>,
     pub prompt_text: Option<String>,
     pub tokens: u32,
-    pub window_start: Option<Uuid>,
+    /// The messages with the oldest of which the window of the conversation begins. If there are none, it begins as before.
+    pub window_start: Vec<Uuid>,
     /// For a session's turn: the role of its AI ([`crate::playing::Playing::conversation_key`]).
     pub told_as: Option<String>,
     /// For an event of the world: whose prompts tell it.
@@ -89,7 +91,7 @@ impl NewMessage {
     #[must_use]
     pub fn chat(author: Author, speaker: &str, content: String) -> Self {
         Self {
-            id: Uuid::now_v7(),
+            id: clock::id(),
             session_id: None,
             scene_id: None,
             kind: Type::Chat,
@@ -105,7 +107,7 @@ impl NewMessage {
             turn_id: None,
             prompt_text: None,
             tokens: 0,
-            window_start: None,
+            window_start: Vec::new(),
             told_as: None,
             event: None,
             extensions: Extensions::new(),
@@ -170,7 +172,7 @@ pub async fn is_there(tx: &TenantTx, id: Uuid) -> Result<bool> {
 pub async fn answerer(tx: &TenantTx, campaign: CampaignId, turn: TurnId) -> Result<Option<String>> {
     let row = sqlx::query(
         "SELECT speaker ->> 'name' FROM message WHERE tenant_id = $1 AND campaign_id = $2 AND turn_id = $3 AND author = 'ai' \
-           AND entity_id IS NOT NULL ORDER BY id DESC LIMIT 1",
+           AND entity_id IS NOT NULL ORDER BY seq DESC LIMIT 1",
     )
     .bind(tx.tenant())
     .bind(campaign.0)
@@ -263,7 +265,7 @@ pub async fn history(tx: &TenantTx, campaign: Uuid, reader: Reader, count: i64, 
         "SELECT type, speaker, content, flavor, roll, author, whisper_to <> '[]' AS whispered, created_at FROM message m \
          WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
            AND m.content <> '' AND {sees} \
-         ORDER BY m.id DESC LIMIT $4"
+         ORDER BY m.seq DESC LIMIT $4"
     );
     let rows = sqlx::query(sqlx::AssertSqlSafe(budget::within(&sql, ["content", "roll"])))
         .bind(tx.tenant())

@@ -1,7 +1,7 @@
 //! The messages that a reader may see, as pages show them to people and as a game master's AI reads the table. The lines of the story so
 //! far are among them.
 
-use entity::{CampaignId, MessageId, session::Role, shapes::Speaker};
+use entity::{CampaignId, MessageId, Seq, session::Role, shapes::Speaker};
 use serde_json::Value;
 use sqlx::{postgres::PgRow, types::Json};
 use time::OffsetDateTime;
@@ -34,13 +34,13 @@ pub enum Which<'a> {
     OfActor(Uuid, i64),
     /// This many of the newest lines of the story, before a message if one is given, of [`STORY_LOOKED_AT_MAX`] messages. What a player asked of
     /// the game in vain is no line.
-    StoryBefore(Option<MessageId>, i64),
+    StoryBefore(Option<Seq>, i64),
     /// The same, of the lines that have these words, or whose speaker has.
-    StoryWith(&'a str, Option<MessageId>, i64),
+    StoryWith(&'a str, Option<Seq>, i64),
     /// This many of the oldest lines of the story after a message, of [`STORY_LOOKED_AT_MAX`] messages.
-    StorySince(MessageId, i64),
+    StorySince(Seq, i64),
     /// This many of the oldest lines of the whole story, after a message if one is given.
-    StoryAfter(Option<MessageId>, i64),
+    StoryAfter(Option<Seq>, i64),
 }
 
 /// How many messages are looked at for lines of the story: few of a million may be for their reader, or have the words.
@@ -50,12 +50,14 @@ pub const STORY_LOOKED_AT_MAX: i64 = 20_000;
 const IS_LINE: &str = "NOT (m.turn_id = m.id AND EXISTS (SELECT FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id \
     AND t.kind = 'planner' AND coalesce(t.record #>> '{view,planned,outcome}', '') <> 'executed'))";
 
-/// A choice of messages as SQL. `condition` names the parameters that it needs. The parameters from `$4` on are the ids, the number, a message or an actor, and a search pattern.
+/// A choice of messages as SQL. `condition` names the parameters that it needs. The parameters from `$4` on are the ids and the number; then a place, an actor, or the ends of a pause; then a search pattern.
 #[derive(Clone)]
 struct Chosen<'a> {
     ids: Option<&'a [Uuid]>,
     count: i64,
-    mark: Option<Uuid>,
+    actor: Option<Uuid>,
+    mark: Option<Seq>,
+    pause: Option<(OffsetDateTime, OffsetDateTime)>,
     pattern: Option<String>,
     condition: String,
     /// Whether they are counted from the oldest.
@@ -73,7 +75,7 @@ impl Chosen<'_> {
         format!(
             "SELECT {columns} FROM message m \
              WHERE m.tenant_id = $1 AND m.campaign_id = $2 AND NOT (m.author = 'system' AND m.turn_id IS NOT NULL) \
-               AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {} ORDER BY m.id {order} LIMIT $5",
+               AND m.content <> '' AND {sees} AND ($4::uuid[] IS NULL OR m.id = ANY($4)) {} ORDER BY m.seq {order} LIMIT $5",
             self.condition
         )
     }
@@ -93,7 +95,11 @@ impl Chosen<'_> {
             .bind(self.ids)
             .bind(self.count);
         if self.condition.contains("$6") {
-            query = query.bind(self.mark);
+            query = match (self.actor, self.pause) {
+                (Some(actor), _) => query.bind(actor),
+                (None, Some((from, until))) => query.bind(from).bind(until),
+                (None, None) => query.bind(self.mark.map(|mark| mark.0)),
+            };
         }
         if let Some(pattern) = self.pattern {
             query = query.bind(pattern);
@@ -107,34 +113,31 @@ impl<'a> Which<'a> {
         let all = Chosen {
             ids: None,
             count: i64::MAX,
+            actor: None,
             mark: None,
+            pause: None,
             pattern: None,
             condition: String::new(),
             from_oldest: false,
         };
-        let story = |mark: Option<MessageId>, count, condition| Chosen {
-            count,
-            mark: mark.map(|mark| mark.0),
-            condition,
-            ..all.clone()
-        };
+        let story = |mark: Option<Seq>, count, condition| Chosen { count, mark, condition, ..all.clone() };
         // The plan of a statement without the parameter is another one, so the parameter is only there if there is a mark.
-        let before = |mark: Option<MessageId>| if mark.is_some() { "AND m.id < $6" } else { "" };
+        let before = |mark: Option<Seq>| if mark.is_some() { "AND m.seq < $6" } else { "" };
         match self {
             Self::Newest(count) => Chosen { count, ..all },
             Self::These(ids) => Chosen { ids: Some(ids), ..all },
             Self::OfActor(actor, count) => {
                 let condition = format!(
                     "AND m.id IN (SELECT id FROM (SELECT id, entity_id, player_id FROM message WHERE tenant_id = $1 AND campaign_id = $2 \
-                       ORDER BY id DESC LIMIT {LOOKED_AT_MAX}) AS l WHERE l.entity_id = $6 OR l.player_id = $6)"
+                       ORDER BY seq DESC LIMIT {LOOKED_AT_MAX}) AS l WHERE l.entity_id = $6 OR l.player_id = $6)"
                 );
-                Chosen { count, mark: Some(actor), condition, ..all }
+                Chosen { count, actor: Some(actor), condition, ..all }
             }
             Self::StoryBefore(mark, count) => {
                 let before = before(mark);
                 let condition = format!(
-                    "AND {IS_LINE} {before} AND m.id >= coalesce((SELECT m.id FROM message m WHERE m.tenant_id = $1 AND m.campaign_id = $2 \
-                       {before} ORDER BY m.id DESC OFFSET {} LIMIT 1), '00000000-0000-0000-0000-000000000000')",
+                    "AND {IS_LINE} {before} AND m.seq >= coalesce((SELECT m.seq FROM message m WHERE m.tenant_id = $1 AND m.campaign_id = $2 \
+                       {before} ORDER BY m.seq DESC OFFSET {} LIMIT 1), 0)",
                     STORY_LOOKED_AT_MAX - 1
                 );
                 story(mark, count, condition)
@@ -142,23 +145,24 @@ impl<'a> Which<'a> {
             Self::StoryWith(words, mark, count) => {
                 let condition = format!(
                     "AND {IS_LINE} AND m.id = ANY (ARRAY (SELECT l.id FROM (SELECT m.id, m.content, m.speaker FROM message m \
-                       WHERE m.tenant_id = $1 AND m.campaign_id = $2 {} ORDER BY m.id DESC LIMIT {STORY_LOOKED_AT_MAX}) AS l \
+                       WHERE m.tenant_id = $1 AND m.campaign_id = $2 {} ORDER BY m.seq DESC LIMIT {STORY_LOOKED_AT_MAX}) AS l \
                        WHERE l.content ~ $7 OR coalesce(l.speaker ->> 'alias', l.speaker ->> 'name') ~ $7))",
                     // Here it is there in any case, because another one follows it.
-                    if mark.is_some() { before(mark) } else { "AND $6::uuid IS NULL" }
+                    if mark.is_some() { before(mark) } else { "AND $6::bigint IS NULL" }
                 );
                 Chosen { pattern: Some(pattern(words)), ..story(mark, count, condition) }
             }
             Self::StorySince(mark, count) => {
                 let condition = format!(
-                    "AND {IS_LINE} AND m.id > $6 AND m.id <= coalesce((SELECT m.id FROM message m WHERE m.tenant_id = $1 AND m.campaign_id = $2 \
-                       AND m.id > $6 ORDER BY m.id OFFSET {} LIMIT 1), 'ffffffff-ffff-ffff-ffff-ffffffffffff')",
-                    STORY_LOOKED_AT_MAX - 1
+                    "AND {IS_LINE} AND m.seq > $6 AND m.seq <= coalesce((SELECT m.seq FROM message m WHERE m.tenant_id = $1 AND m.campaign_id = $2 \
+                       AND m.seq > $6 ORDER BY m.seq OFFSET {} LIMIT 1), {})",
+                    STORY_LOOKED_AT_MAX - 1,
+                    i64::MAX
                 );
                 Chosen { from_oldest: true, ..story(Some(mark), count, condition) }
             }
             Self::StoryAfter(mark, count) => {
-                let after = if mark.is_some() { "AND m.id > $6" } else { "" };
+                let after = if mark.is_some() { "AND m.seq > $6" } else { "" };
                 Chosen { from_oldest: true, ..story(mark, count, format!("AND {IS_LINE} {after}")) }
             }
         }
@@ -169,16 +173,11 @@ impl<'a> Which<'a> {
 ///
 /// # Errors
 /// Those of the database.
-pub async fn looked_to(
-    tx: &TenantTx,
-    campaign: CampaignId,
-    mark: Option<MessageId>,
-    is_after: bool,
-) -> Result<Option<MessageId>> {
+pub async fn looked_to(tx: &TenantTx, campaign: CampaignId, mark: Option<Seq>, is_after: bool) -> Result<Option<Seq>> {
     let (sign, order) = if is_after { (">", "ASC") } else { ("<", "DESC") };
-    let beyond = if mark.is_some() { format!("AND id {sign} $4") } else { "AND $4::uuid IS NULL".to_owned() };
+    let beyond = if mark.is_some() { format!("AND seq {sign} $4") } else { "AND $4::bigint IS NULL".to_owned() };
     let rows = sqlx::query(sqlx::AssertSqlSafe(format!(
-        "SELECT id FROM message WHERE tenant_id = $1 AND campaign_id = $2 {beyond} ORDER BY id {order} OFFSET $3 LIMIT 2"
+        "SELECT seq FROM message WHERE tenant_id = $1 AND campaign_id = $2 {beyond} ORDER BY seq {order} OFFSET $3 LIMIT 2"
     )))
     .bind(tx.tenant())
     .bind(campaign.0)
@@ -187,7 +186,7 @@ pub async fn looked_to(
     .fetch_all(&mut *tx.connection().await)
     .await?;
     match rows.as_slice() {
-        [last, _] => last.read_all().map(|(id,)| Some(MessageId(id))),
+        [last, _] => last.read_all().map(|(seq,)| Some(Seq(seq))),
         _ => Ok(None),
     }
 }
@@ -195,9 +194,9 @@ pub async fn looked_to(
 /// The lines that were said while a reader was away.
 #[derive(Clone, Copy, Debug)]
 pub struct Missed {
-    /// They are after this id. There may be no such message.
-    pub after: MessageId,
     pub first: MessageId,
+    /// They are after this place, at which there may be no message.
+    pub after: Seq,
     /// At most [`MISSED_MAX`].
     pub count: usize,
 }
@@ -205,7 +204,8 @@ pub struct Missed {
 /// How many lines are counted that were said while a reader was away.
 pub const MISSED_MAX: usize = 100;
 
-/// The lines in a pause that are not the reader's own words. None if there are none. One statement.
+/// The lines in a pause that are not the reader's own words, of the newest [`STORY_LOOKED_AT_MAX`] messages. None if there are none. One
+/// statement.
 ///
 /// # Errors
 /// Those of the database.
@@ -213,25 +213,30 @@ pub async fn missed(
     tx: &TenantTx,
     campaign: CampaignId,
     reader: Reader,
-    (from, until): (OffsetDateTime, OffsetDateTime),
+    pause: (OffsetDateTime, OffsetDateTime),
 ) -> Result<Option<Missed>> {
-    let after = MessageId::first_at(from);
-    let mut chosen = Which::StorySince(after, i64::try_from(MISSED_MAX).unwrap_or(i64::MAX)).chosen();
+    let mut chosen = Which::StoryAfter(None, i64::try_from(MISSED_MAX).unwrap_or(i64::MAX)).chosen();
+    // From the newest on, the first that was there before the pause. The times of messages rise almost always.
     chosen.condition.push_str(&format!(
-        " AND m.id < '{}' AND NOT (m.author = 'player' AND m.player_id IS NOT DISTINCT FROM $3)",
-        MessageId::first_at(until)
+        " AND m.created_at > $6 AND m.created_at < $7 AND NOT (m.author = 'player' AND m.player_id IS NOT DISTINCT FROM $3) \
+          AND m.seq > coalesce((SELECT l.seq FROM (SELECT o.seq, o.created_at, row_number() OVER (ORDER BY o.seq DESC) AS nth FROM message o \
+              WHERE o.tenant_id = $1 AND o.campaign_id = $2 ORDER BY o.seq DESC LIMIT {STORY_LOOKED_AT_MAX}) l \
+            WHERE l.created_at <= $6 OR l.nth = {STORY_LOOKED_AT_MAX} ORDER BY l.seq DESC LIMIT 1), 0)"
     ));
-    let sql = chosen.select("id", Some(reader));
+    chosen.pause = Some(pause);
+    let sql = chosen.select("id, seq", Some(reader));
     let rows = chosen.rows(tx, campaign, Some(reader), sql).await?;
     let Some(first) = rows.first() else { return Ok(None) };
-    let (first,) = first.read_all()?;
-    Ok(Some(Missed { after, first: MessageId(first), count: rows.len() }))
+    let (id, seq): (Uuid, i64) = first.read_all()?;
+    Ok(Some(Missed { first: MessageId(id), after: Seq(seq.saturating_sub(1)), count: rows.len() }))
 }
 
 /// A message as it is shown to people.
 #[derive(Clone, Debug)]
 pub struct VisibleMessage {
     pub id: Uuid,
+    /// Its place in the order of writing.
+    pub seq: Seq,
     pub speaker: String,
     pub content: String,
     /// [`OOC`], [`EMOTE`], or what else its writer says about it.
@@ -363,9 +368,9 @@ pub async fn found(tx: &TenantTx, campaign: CampaignId, reader: Option<Reader>, 
          (SELECT coalesce(t.parent_turn_id, t.id) FROM turn t WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt, \
          (SELECT f.finished_at FROM turn t JOIN turn f ON f.tenant_id = t.tenant_id AND f.id = t.parent_turn_id \
             WHERE t.tenant_id = m.tenant_id AND t.id = m.turn_id) AS first_attempt_at, \
-         CASE WHEN turn_id IS NOT NULL THEN entity_id END AS entity, player_id, whisper_to <> '[]' AS is_whisper, \
+         CASE WHEN turn_id IS NOT NULL AND entity_id IS NOT NULL AND player_id IS NOT NULL THEN ARRAY[entity_id, player_id] END AS talk, whisper_to <> '[]' AS is_whisper, \
          author = 'system' OR type = 'system' OR type = 'roll' AND turn_id IS NOT NULL AS is_of_the_game, {HEARD_BY} AS heard_by, \
-         blind OR author = 'system' AND whisper_to = '[\"gm\"]' AS blind, created_at"
+         blind OR author = 'system' AND whisper_to = '[\"gm\"]' AS blind, created_at, seq"
     );
     let sql = budget::within(&chosen.select(&columns, reader), ["content", "roll"]);
     let rows = chosen.rows(tx, campaign, reader, sql).await?;
@@ -387,13 +392,13 @@ type SeenRow = (
     Option<Uuid>,
     Option<Uuid>,
     Option<OffsetDateTime>,
-    Option<Uuid>,
-    Option<Uuid>,
+    Option<Vec<Uuid>>,
     bool,
     bool,
     Vec<String>,
     bool,
     OffsetDateTime,
+    i64,
 );
 
 fn seen(row: &PgRow) -> Result<VisibleMessage> {
@@ -407,18 +412,19 @@ fn seen(row: &PgRow) -> Result<VisibleMessage> {
         turn_id,
         first_attempt,
         first_attempt_at,
-        entity,
-        player,
+        talk,
         is_whisper,
         is_of_the_game,
         heard_by,
         is_blind,
         created_at,
+        seq,
     ) = row.read_all::<SeenRow>()?;
     let Json(Speaker { name, alias }) = speaker;
     let facts = roll.as_ref().map(|roll: &Value| rolls(roll, flavor.as_deref())).unwrap_or_default();
     Ok(VisibleMessage {
         id,
+        seq: Seq(seq),
         speaker: alias.unwrap_or(name),
         content,
         flavor: flavor.unwrap_or_default(),
@@ -431,7 +437,7 @@ fn seen(row: &PgRow) -> Result<VisibleMessage> {
         turn_id,
         first_attempt,
         first_attempt_at,
-        talk: Option::zip(entity, player),
+        talk: talk.and_then(|talk| <[Uuid; 2]>::try_from(talk).ok()).map(Into::into),
         rolls: facts.into_iter().map(VisibleRoll::of).collect(),
         asks: roll.as_ref().and_then(Asked::of_roll),
         answers: roll.as_ref().and_then(answered_by),

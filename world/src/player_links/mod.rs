@@ -12,7 +12,7 @@ use sqlx::{PgExecutor, postgres::PgRow};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use base::{error::Result, secrets::Secrets, stored::Columns};
+use base::{clock, error::Result, secrets::Secrets, stored::Columns};
 use edge::caller::links::LinkSecret;
 
 /// The name of the key that is created for links if there is none.
@@ -36,7 +36,7 @@ struct NewLink<'a> {
 impl NewLink<'_> {
     /// Stores the link. Returns its id and its secret.
     async fn store(&self, db: impl PgExecutor<'_>, secrets: &Secrets) -> Result<(Uuid, LinkSecret)> {
-        let (id, secret) = (Uuid::now_v7(), LinkSecret::generate());
+        let (id, secret) = (clock::id(), LinkSecret::generate());
         sqlx::query(
             "INSERT INTO player_link (tenant_id, id, campaign_id, player_id, key_id, name, author, hash, sealed, expires_at) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",

@@ -3,7 +3,6 @@
 
 use entity::campaign;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use crate::{
     campaigns::{CampaignInput, Campaigns, fork},
@@ -11,7 +10,10 @@ use crate::{
     interchange::{report::Report, seed},
     scenes::{SceneInput, Scenes},
 };
-use base::error::{Error, Result};
+use base::{
+    clock,
+    error::{Error, Result},
+};
 use db::tenancy::TenantTx;
 use edge::{
     caller::Caller,
@@ -30,7 +32,7 @@ const DOCUMENT: &str = include_str!("port-town.json");
 /// # Errors
 /// `slug_taken`, limits of the tenant, and those of the database.
 pub async fn write(tx: &TenantTx, caller: &Caller, slug: Option<&str>) -> Result<campaign::Model> {
-    let place = Place { tx, campaign: Uuid::now_v7(), caller };
+    let place = Place { tx, campaign: clock::id(), caller };
     let document: Value = serde_json::from_str(DOCUMENT).map_err(Error::internal)?;
     let part = |name: &str| document.get(name).cloned().unwrap_or_default();
     let mut campaign = part("campaign");

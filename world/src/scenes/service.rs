@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::Scenes;
 use base::{
+    clock,
     error::{Code, Error, Result},
     stored::Columns,
 };
@@ -86,7 +87,7 @@ async fn make(place: &Place<'_>, channel: &str) -> Result<Option<Uuid>> {
          ON CONFLICT DO NOTHING RETURNING id",
     )
     .bind(place.tx.tenant())
-    .bind(Uuid::now_v7())
+    .bind(clock::id())
     .bind(place.campaign)
     .bind(slug)
     .bind(channel)

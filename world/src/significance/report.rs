@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::scores::Significance;
 use base::{
+    clock,
     error::{Error, FieldError, Result},
     stored::Columns,
 };
@@ -430,7 +431,7 @@ async fn resolve(tx: &TenantTx, campaign: &str, report: &ActionReport, source: S
     let place = Touched::of("location", location.as_deref());
     let touches = place.into_iter().chain(subjects.iter().flat_map(Subject::touched)).collect();
     let action = Action {
-        id: Uuid::now_v7(),
+        id: clock::id(),
         campaign_id: campaign,
         player_id: player,
         kind,

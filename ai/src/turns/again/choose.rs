@@ -91,7 +91,7 @@ async fn exchange(tx: &TenantTx, caller: &Caller, campaign: Uuid, turn: Uuid) ->
     // An attempt can be read as soon as it has answered, a moment before the turn stops awaiting it.
     let rows = sqlx::query(AssertSqlSafe(format!(
         "SELECT {COLUMNS}, EXISTS (SELECT FROM turn a WHERE a.tenant_id = $1 AND a.id = t.awaits \
-           AND a.status NOT IN ('succeeded', 'limit_reached')) AS awaits_answer FROM turn t WHERE t.tenant_id = $1 AND (t.id = $2 OR t.parent_turn_id = $2) ORDER BY t.id FOR NO KEY UPDATE",
+           AND a.status NOT IN ('succeeded', 'limit_reached')) AS awaits_answer FROM turn t WHERE t.tenant_id = $1 AND (t.id = $2 OR t.parent_turn_id = $2) ORDER BY t.seq FOR NO KEY UPDATE",
     )))
     .bind(tx.tenant())
     .bind(root)
@@ -224,7 +224,7 @@ pub struct Attempts {
 pub async fn attempts_at(tx: &TenantTx, player: Option<CharacterId>, turns: &[TurnId]) -> Result<Vec<Attempts>> {
     let rows = sqlx::query(
         "SELECT t.id, turn_alternatives(t.tenant_id, t.id, t.parent_turn_id), t.id = (SELECT m.turn_id FROM message m WHERE m.tenant_id = $1 \
-             AND m.entity_id = t.entity_id AND m.player_id = t.player_id AND m.turn_id IS NOT NULL ORDER BY m.id DESC LIMIT 1) IS TRUE \
+             AND m.entity_id = t.entity_id AND m.player_id = t.player_id AND m.turn_id IS NOT NULL ORDER BY m.seq DESC LIMIT 1) IS TRUE \
          FROM turn t WHERE t.tenant_id = $1 AND t.id = ANY ($2) AND ($3::uuid IS NULL OR t.player_id = $3) AND t.kind IN ('npc', 'owner') \
            AND t.trigger NOT IN ('reaction', 'prayer')",
     )

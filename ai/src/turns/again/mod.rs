@@ -30,6 +30,7 @@ use crate::{
     turns::store::settle::settle,
 };
 use base::{
+    clock,
     error::{Code, Error, Result},
     stored::Columns,
 };
@@ -223,7 +224,7 @@ async fn prepare(
     let root = answer.root();
     let rows = sqlx::query(
         "SELECT id, status IN ('succeeded', 'limit_reached') AS has_answered, record #> '{view,tool_calls}' AS calls FROM turn \
-         WHERE tenant_id = $1 AND (id = $2 OR parent_turn_id = $2) ORDER BY id LIMIT $3",
+         WHERE tenant_id = $1 AND (id = $2 OR parent_turn_id = $2) ORDER BY seq LIMIT $3",
     )
     .bind(tx.tenant())
     .bind(root)
@@ -248,7 +249,7 @@ async fn prepare(
     }
     drop(tx);
     let again = Again {
-        id: Uuid::now_v7(),
+        id: clock::id(),
         of: answer.id,
         parent: root,
         model: wished.model,

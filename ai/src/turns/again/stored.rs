@@ -145,7 +145,7 @@ impl Answer {
             "SELECT m.turn_id, EXISTS (SELECT FROM turn t WHERE t.tenant_id = $1 AND t.entity_id = $2 AND t.player_id = $3 \
                         AND t.status = 'running' AND t.kind <> 'planner') AS is_busy \
              FROM message m WHERE m.tenant_id = $1 AND m.entity_id = $2 AND m.player_id = $3 AND m.turn_id IS NOT NULL \
-             ORDER BY m.id DESC LIMIT 1",
+             ORDER BY m.seq DESC LIMIT 1",
         )
         .bind(tx.tenant())
         .bind(self.entity)
@@ -171,8 +171,9 @@ impl Answer {
     /// Checks that nothing was said since the turn, of which no attempt is chosen.
     pub(super) async fn is_next(&self, tx: &TenantTx) -> Result<()> {
         let row = sqlx::query(
-            "SELECT EXISTS (SELECT FROM message WHERE tenant_id = $1 AND entity_id = $2 AND player_id = $3 AND turn_id IS NOT NULL \
-                            AND id > $4) AS is_late",
+            "SELECT EXISTS (SELECT FROM message m JOIN turn t ON t.tenant_id = $1 AND t.id = m.turn_id \
+               WHERE m.tenant_id = $1 AND m.entity_id = $2 AND m.player_id = $3 \
+                 AND t.seq > (SELECT r.seq FROM turn r WHERE r.tenant_id = $1 AND r.id = $4)) AS is_late",
         )
         .bind(tx.tenant())
         .bind(self.entity)

@@ -1,6 +1,6 @@
 //! The work of the turn: the conversation with the model, and its end.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use uuid::Uuid;
 
@@ -24,6 +24,7 @@ use crate::{
     },
 };
 use base::{
+    clock,
     error::{Error, Result},
     tokens,
 };
@@ -148,7 +149,7 @@ impl AnswerTurn<'_> {
 
     /// The turn's two messages: the player's and the answer.
     fn messages(&self, narrative: &str, narrative_tokens: u32) -> [NewMessage; 2] {
-        let player_message = self.job.question.map_or_else(Uuid::now_v7, |question| question.0);
+        let player_message = self.job.question.map_or_else(clock::id, |question| question.0);
         let message = |author, name: &str, content| NewMessage {
             player_id: Some(self.base.key.player),
             entity_id: Some(self.base.key.entity),
@@ -156,10 +157,14 @@ impl AnswerTurn<'_> {
             ..NewMessage::chat(author, name, content)
         };
         let cast = &self.base.cast;
-        let window_start = self.kept().exchanges.iter().map(|e| e.id).chain([player_message]).min();
+        // A question may have been asked long before it is answered, so the first exchange need not have the oldest one.
+        let kept = self.kept();
+        let questions = kept.exchanges.iter().map(|e| e.id);
+        let oldest: BTreeSet<Uuid> = questions.clone().take(1).chain(questions.min()).chain([player_message]).collect();
+        let window_start = oldest.into_iter().collect();
         // The newest of the conversation has it: the question, unless that was said before others were answered.
         let (of_question, of_answer) =
-            if self.job.question.is_some() { (None, window_start) } else { (window_start, None) };
+            if self.job.question.is_some() { (Vec::new(), window_start) } else { (window_start, Vec::new()) };
         let mut messages = [
             NewMessage {
                 id: player_message,
@@ -187,7 +192,7 @@ impl AnswerTurn<'_> {
             unsaid(read);
         }
         NewReply {
-            id: Uuid::now_v7(),
+            id: clock::id(),
             reaction_id: reaction.id,
             player_id: self.base.key.player,
             entity_kind: self.job.kind.as_str(),

@@ -155,7 +155,7 @@ impl GmTurn<'_> {
             whisper_to: vec!["gm".to_owned()],
             prompt_text: Some(prompt.stored_text()),
             tokens: prompt.text_tokens,
-            window_start: Some(window_start),
+            window_start: vec![window_start],
             told_as: Some(session.conversation_key()),
             ..asked
         };

@@ -32,6 +32,7 @@ use super::{
     subject::Subject,
 };
 use base::{
+    clock,
     error::{Code, Error, Result},
     stored::Columns,
 };
@@ -115,7 +116,7 @@ impl Place {
     /// The id of the turn: its own if it has waited, or a new one.
     #[must_use]
     pub fn turn(self) -> Uuid {
-        if let Place::Queued(turn) = self { turn } else { Uuid::now_v7() }
+        if let Place::Queued(turn) = self { turn } else { clock::id() }
     }
 
     /// How long to try to open the turn. A client that waits asks again; one that was told its turn waits has left.

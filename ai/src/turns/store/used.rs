@@ -5,7 +5,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::turns::view::LlmCall;
-use base::error::Result;
+use base::{clock, error::Result};
 use db::tenancy::TenantTx;
 use edge::tenants::tasks::Task;
 use llm::Usage;
@@ -65,7 +65,7 @@ impl<'a> Used<'a> {
         cost_micros: Option<u64>,
     ) -> Self {
         Self {
-            id: Uuid::now_v7(),
+            id: clock::id(),
             profile,
             task,
             model,

@@ -1,9 +1,10 @@
 //! Lists of rows: filters, search, order and pages.
 
 use sea_orm::{
-    ConnectionTrait, Order, QueryFilter, QueryOrder, QueryResult, QuerySelect, Select,
+    ConnectionTrait, EntityTrait, Order, QueryFilter, QueryOrder, QueryResult, QuerySelect, Select,
     sea_query::{Expr, ExprTrait},
 };
+use serde::de::DeserializeOwned;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
@@ -72,6 +73,7 @@ async fn page_of<R: Resource>(
 fn key_of_raw<R: Resource>(row: &QueryResult, order: SortKey) -> (Uuid, Option<String>) {
     let number = |column| row.try_get::<i32>("", column).ok().map(|n| n.to_string());
     let value = match order {
+        SortKey::Created if R::IS_NUMBERED => row.try_get::<i64>("", "seq").ok().map(|seq| seq.to_string()),
         SortKey::Created => None,
         SortKey::Updated => {
             row.try_get::<OffsetDateTime>("", "updated_at").ok().and_then(|time| time.format(&Rfc3339).ok())
@@ -87,10 +89,10 @@ fn key_of_raw<R: Resource>(row: &QueryResult, order: SortKey) -> (Uuid, Option<S
 fn key<R: Resource>(row: &R::Model, order: SortKey) -> (Uuid, Option<String>) {
     let stamp = R::stamp(row);
     let value = match order {
-        SortKey::Created => None,
+        SortKey::Created if !R::IS_NUMBERED => None,
         SortKey::Updated => stamp.updated_at.format(&Rfc3339).ok(),
         SortKey::Name => Some(stamp.label.to_owned()),
-        SortKey::Priority | SortKey::Tokens => R::number(row, order).map(|n| n.to_string()),
+        SortKey::Created | SortKey::Priority | SortKey::Tokens => R::number(row, order).map(|n| n.to_string()),
     };
     (stamp.id, value)
 }
@@ -135,6 +137,7 @@ pub fn paged<R: Resource>(mut select: Select<R::Entity>, page: &Page<R::Filter>)
     }
     let by_name = format!("{} COLLATE natural_order", R::LABEL);
     let (column, value_type) = match page.sort.key {
+        SortKey::Created if R::IS_NUMBERED => return numbered(select, page),
         SortKey::Created => ("id", "uuid"),
         SortKey::Updated => ("updated_at", "timestamptz"),
         SortKey::Name => (by_name.as_str(), "text"),
@@ -151,4 +154,14 @@ pub fn paged<R: Resource>(mut select: Select<R::Entity>, page: &Page<R::Filter>)
     }
     let order = if page.sort.descending { Order::Desc } else { Order::Asc };
     Ok(select.order_by(Expr::cust(column.to_owned()), order.clone()).order_by(col("id"), order).limit(page.limit + 1))
+}
+
+/// One page in the order in which rows were written, and one extra row.
+fn numbered<E: EntityTrait, F: DeserializeOwned>(mut select: Select<E>, page: &Page<F>) -> Result<Select<E>> {
+    let seq = col("seq");
+    if let Some(after) = page.after_number()? {
+        select = select.filter(if page.sort.descending { seq.lt(after) } else { seq.gt(after) });
+    }
+    let order = if page.sort.descending { Order::Desc } else { Order::Asc };
+    Ok(select.order_by(col("seq"), order).limit(page.limit + 1))
 }

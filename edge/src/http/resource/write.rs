@@ -16,6 +16,7 @@ use crate::{
     state::Edge,
 };
 use base::{
+    clock,
     error::{Code, Error, Result},
     search,
 };
@@ -49,7 +50,7 @@ pub async fn create<R: Resource>(
             None if caller.campaign.is_some() => {
                 return Err(Error::new(Code::Forbidden, "This token is for one campaign only."));
             }
-            None => Uuid::now_v7(),
+            None => clock::id(),
         };
         app.limits.check_rows(tx, caller, R::TABLE).await?;
         let model = insert::<R>(&Place { tx, campaign, caller }, http::read::typed(sent.clone())?).await?;
@@ -72,7 +73,7 @@ pub async fn insert<R: Resource>(place: &Place<'_>, input: R::Input) -> Result<R
         let label = columns.get(R::LABEL).and_then(Value::as_str).unwrap_or_default().to_owned();
         columns.insert("slug".to_owned(), free_slug::<R>(place, &label).await?.into());
     }
-    let id = if R::IN_CAMPAIGN { Uuid::now_v7() } else { place.campaign };
+    let id = if R::IN_CAMPAIGN { clock::id() } else { place.campaign };
     let row = insert_columns::<R>(place.tx, place.campaign, id, columns).await;
     row.map_err(|error| if is_derived { error.of_derived_slug() } else { error })
 }

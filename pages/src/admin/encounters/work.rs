@@ -8,7 +8,10 @@ use crate::admin::{
     table::answer::{self, AT_TABLE},
     world_form::{form_id, once},
 };
-use base::error::{Code, Error, Result};
+use base::{
+    clock,
+    error::{Code, Error, Result},
+};
 use edge::http::{Answer, resource::Ref};
 use world::encounters::service::Cx;
 
@@ -40,7 +43,7 @@ pub(super) async fn once_for_form(
 /// The hidden fields of every form of an encounter's page.
 pub(super) fn fields(at: &InCampaign, token: &str) -> String {
     let goes_on = if goes_on(at) { r#"<input type="hidden" name="go_on" value="1">"# } else { "" };
-    format!(r#"{token}<input type="hidden" name="form_id" value="{}">{goes_on}"#, Uuid::now_v7())
+    format!(r#"{token}<input type="hidden" name="form_id" value="{}">{goes_on}"#, clock::id())
 }
 
 /// Whether the game master goes on although a side is down.

@@ -104,7 +104,7 @@ async fn preview_of(at: &InCampaign, tx: &TenantTx, text: &str) -> Result<String
 /// Database errors.
 pub async fn new(at: InCampaign) -> Result<HttpResponse> {
     let texts = form::texts_of(LoreEntries::GROUPS, &LoreEntries::blank());
-    at.show(&new_page(&at, Uuid::now_v7().to_string(), &texts, &Errors::default()))
+    at.show(&new_page(&at, clock::id().to_string(), &texts, &Errors::default()))
 }
 
 fn new_page(at: &InCampaign, form_id: String, texts: &Texts, errors: &Errors) -> EditPage {
@@ -336,7 +336,7 @@ fn gone(at: &InCampaign) -> Result<HttpResponse> {
     let why = "Somebody deleted this entry meanwhile. Your text is below. Save it to create the entry again.";
     let errors = Errors { general: vec![why.to_owned()], ..Errors::default() };
     let texts = form::texts_sent(LoreEntries::GROUPS, &at.form);
-    at.show_with(StatusCode::NOT_FOUND, &new_page(at, Uuid::now_v7().to_string(), &texts, &errors))
+    at.show_with(StatusCode::NOT_FOUND, &new_page(at, clock::id().to_string(), &texts, &errors))
 }
 
 /// The errors, in sentences that name their fields.

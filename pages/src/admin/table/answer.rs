@@ -1,20 +1,22 @@
 //! What forms at the game master's table answer.
 
 use actix_web::{HttpResponse, http::StatusCode};
-use uuid::Uuid;
 
 use crate::admin::{
     InCampaign,
     answer::{html, is_htmx, see},
 };
-use base::error::{Error, Result};
+use base::{
+    clock,
+    error::{Error, Result},
+};
 
 /// The field of a form that stands at the table, although its address is elsewhere.
 pub(in crate::admin) const AT_TABLE: &str = "at_table";
 
 /// The hidden field with the id of a form.
 pub(super) fn form_id_field() -> String {
-    format!(r#"<input type="hidden" name="form_id" value="{}">"#, Uuid::now_v7())
+    format!(r#"<input type="hidden" name="form_id" value="{}">"#, clock::id())
 }
 
 /// The hidden fields of a fight's forms at the table.

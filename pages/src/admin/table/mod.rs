@@ -18,7 +18,7 @@ mod say;
 
 use actix_web::{HttpResponse, http::StatusCode};
 use askama::Template;
-use entity::{CampaignId, CharacterId, EncounterId, MessageId};
+use entity::{CampaignId, CharacterId, EncounterId};
 
 pub use again::{again, choose, go_on, stop};
 pub use ask::ask;
@@ -241,7 +241,7 @@ pub async fn page(at: InCampaign) -> Result<HttpResponse> {
 pub async fn older(at: InCampaign) -> Result<HttpResponse> {
     let before = given(at.request.query_string(), "before").parse().map_err(|_| Error::not_found("message"))?;
     let (view, tx) = (View::of(&at), at.read().await?);
-    let said = view.messages(&tx, Before { before: MessageId(before) }.which()).await?;
+    let said = view.messages(&tx, Before { before }.which()).await?;
     let footing = view.footing(&tx, &said, "").await?;
     let lines = message::with_older(&said, None, (&view.root, &view.table), |message| footing.of(message))?;
     Ok(html(StatusCode::OK, lines))

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use entity::{memory, message, owner};
+use entity::{Seq, memory, message, owner};
 use sea_orm::{EntityTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::ExprTrait};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -53,7 +53,8 @@ enum Part {
     Lore(String),
     /// After the memory with this number.
     Memories(i64),
-    Messages(Uuid),
+    /// After the message with this number.
+    Messages(i64),
     End,
 }
 
@@ -68,7 +69,7 @@ pub struct Export {
     broadcasts: HashMap<Uuid, u32>,
     exchanges: HashMap<Uuid, u32>,
     /// The index of each message.
-    places: HashMap<Uuid, u32>,
+    places: HashMap<Seq, u32>,
     part: Part,
     /// Whether the list already has a row.
     is_begun: bool,
@@ -189,19 +190,19 @@ impl Export {
         Ok(last)
     }
 
-    async fn messages(&mut self, out: &mut String, after: Uuid) -> Result<Option<Uuid>> {
+    async fn messages(&mut self, out: &mut String, after: i64) -> Result<Option<i64>> {
         let select = message::Entity::find()
             .filter(col("tenant_id").eq(self.tx.tenant()))
             .filter(col("campaign_id").eq(self.campaign))
-            .filter(col("id").gt(after))
-            .order_by(col("id"), sea_orm::Order::Asc)
+            .filter(col("seq").gt(after))
+            .order_by(col("seq"), sea_orm::Order::Asc)
             .limit(PAGE_ROWS);
         let (rows, is_cut) = budget::rows(&self.tx, select).await?;
         self.open(out, "messages");
-        let last = rows.last().map(|row| row.id.0).filter(|_| is_cut || rows.len() as u64 == PAGE_ROWS);
+        let last = rows.last().map(|row| row.seq.0).filter(|_| is_cut || rows.len() as u64 == PAGE_ROWS);
         for m in rows {
             let place = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-            self.places.insert(m.id.0, place);
+            self.places.insert(m.seq, place);
             let document = self.message(m);
             self.row(out, &document)?;
         }
@@ -239,7 +240,7 @@ impl Export {
             whisper_to,
             blind: m.blind,
             exchange: m.turn_id.filter(|_| of_entity).map(|id| *self.exchanges.entry(id).or_insert(next)),
-            window_start: m.window_start.filter(|_| of_entity).and_then(|id| self.places.get(&id).copied()),
+            window_start: m.window_start.filter(|_| of_entity).and_then(|seq| self.places.get(&seq).copied()),
             created_at: Some(m.created_at),
             extensions: m.extensions.0,
             external_ref: m.external_ref,
@@ -277,7 +278,7 @@ impl Pieces for Export {
             }
             Part::Memories(after) => match self.memories(&mut out, after).await? {
                 Some(last) => self.part = Part::Memories(last),
-                None => self.turn_to(Part::Messages(Uuid::nil())),
+                None => self.turn_to(Part::Messages(i64::MIN)),
             },
             Part::Messages(after) => match self.messages(&mut out, after).await? {
                 Some(last) => self.part = Part::Messages(last),

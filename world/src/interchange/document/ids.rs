@@ -30,7 +30,7 @@ impl Ids {
         }
         let [high, low] = self.count.to_be_bytes();
         let mut bytes = [high, low, 0, 0, 0, 0, 0, 0, 0, 0];
-        for (to, from) in bytes.iter_mut().skip(2).zip(Uuid::now_v7().as_bytes().iter().rev()) {
+        for (to, from) in bytes.iter_mut().skip(2).zip(clock::id().as_bytes().iter().rev()) {
             *to = *from;
         }
         Builder::from_unix_timestamp_millis(self.last_ms, &bytes).into_uuid()

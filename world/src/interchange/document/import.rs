@@ -31,6 +31,7 @@ use crate::{
     scenes::Scenes,
 };
 use base::{
+    clock,
     error::{Code, Error, Result},
     json,
     stored::Columns,
@@ -258,7 +259,7 @@ async fn campaign(
         Ok(input)
     };
     let Some(id) = id else {
-        let campaign = Uuid::now_v7();
+        let campaign = clock::id();
         let place = Place { tx, campaign, caller };
         report.in_force.note(&slug, None, &members);
         resource::insert::<Campaigns>(&place, read(members)?).await?;

@@ -12,6 +12,8 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use uuid::Uuid;
 
 use super::{MemoryDocument, MessageDocument, apart::read_apart, ids::Ids};
+use entity::Seq;
+
 use crate::{
     interchange::{names::Names, report::Report, rows},
     memory,
@@ -31,20 +33,20 @@ const CHUNK: usize = 500;
 /// The largest number of existing rows that are compared.
 const KNOWN_MAX: i64 = 500_000;
 
-/// Existing rows: a hash of people and text, with the times and ids of all rows that share it.
+/// Existing rows: a hash of people and text, with the times and places of all rows that share it.
 #[derive(Default)]
 struct ExistingRows(HashMap<[u8; 32], Vec<Alike>>);
 
-/// The creation time, the id, and the broadcast or turn.
-type Alike = (OffsetDateTime, Uuid, Option<Uuid>);
+/// The creation time, the place in the order of writing, and the broadcast or turn.
+type Alike = (OffsetDateTime, Seq, Option<Uuid>);
 
 impl ExistingRows {
     /// Takes one of the equal rows, so that the next equal row of the document finds another one.
-    fn take(&mut self, hash: [u8; 32], at: Option<OffsetDateTime>) -> Option<(Uuid, Option<Uuid>)> {
+    fn take(&mut self, hash: [u8; 32], at: Option<OffsetDateTime>) -> Option<(Seq, Option<Uuid>)> {
         let alike = self.0.get_mut(&hash)?;
         let place = alike.iter().position(|(time, _, _)| at.is_none_or(|at| at == *time))?;
-        let (_, id, group) = alike.remove(place);
-        Some((id, group))
+        let (_, seq, group) = alike.remove(place);
+        Some((seq, group))
     }
 }
 
@@ -63,13 +65,13 @@ fn message_hash(author: &str, speaker: &str, content: &str) -> [u8; 32] {
 }
 
 /// The database hashes the existing rows, so no text is read.
-const MEMORIES: &str = "SELECT id, created_at, broadcast_id AS together, \
+const MEMORIES: &str = "SELECT seq, created_at, broadcast_id AS together, \
         sha256(convert_to(concat_ws('|', holder_id, subject_id, source, text), 'UTF8')) AS hash \
     FROM memory WHERE tenant_id = $1 AND campaign_id = $2 ORDER BY seq LIMIT $3";
-const MESSAGES: &str = "SELECT m.id, m.created_at, m.turn_id AS together, \
+const MESSAGES: &str = "SELECT m.seq, m.created_at, m.turn_id AS together, \
         sha256(convert_to(concat_ws('|', m.author, octet_length(s.name), s.name, m.content), 'UTF8')) AS hash \
     FROM message m, LATERAL (SELECT coalesce(m.speaker ->> 'name', '') AS name) AS s \
-    WHERE m.tenant_id = $1 AND m.campaign_id = $2 ORDER BY m.id LIMIT $3";
+    WHERE m.tenant_id = $1 AND m.campaign_id = $2 ORDER BY m.seq LIMIT $3";
 
 impl ExistingRows {
     /// Reads the existing rows in one statement, row by row.
@@ -91,7 +93,11 @@ impl ExistingRows {
                 return Err(Error::new(Code::PayloadTooLarge, detail));
             }
             let hash = row.read::<&[u8]>("hash")?.try_into().map_err(Error::internal)?;
-            known.0.entry(hash).or_default().push((row.read("created_at")?, row.read("id")?, row.read("together")?));
+            known.0.entry(hash).or_default().push((
+                row.read("created_at")?,
+                Seq(row.read("seq")?),
+                row.read("together")?,
+            ));
         }
         Ok(known)
     }
@@ -156,7 +162,7 @@ pub async fn memories(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
                 "tenant_id": place.tx.tenant(), "campaign_id": place.campaign, "id": ids.at(created_at),
                 "holder_type": document.holder.kind, "holder_id": holder, "subject_id": player, "subject_type": "character",
                 "text": words, "folded_text": search::stored(words), "source": source, "author": place.caller.author(), "created_at": time(created_at)?,
-                "broadcast_id": document.broadcast.map(|n| *broadcasts.entry(n).or_insert_with(Uuid::now_v7)),
+                "broadcast_id": document.broadcast.map(|n| *broadcasts.entry(n).or_insert_with(clock::id)),
                 "extensions": document.extensions, "external_ref": document.external_ref, "game_time": game_time, "pinned": document.pinned,
             }));
         }
@@ -192,29 +198,29 @@ pub async fn messages(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
         Messages { names, scenes: &scenes, ids: Ids::default(), exchanges: HashMap::new(), placed: Vec::new() };
     for (number, chunk) in list.chunks(CHUNK).enumerate() {
         let mut new = Vec::new();
-        for (document, pointer) in
-            read_apart(chunk, "/messages", number * CHUNK, report, read::<MessageDocument>).await?
-        {
+        let documents = read_apart(chunk, "/messages", number * CHUNK, report, read::<MessageDocument>).await?;
+        for ((document, pointer), seq) in documents.into_iter().zip(places(place, chunk.len()).await?) {
             let created_at = moment(document.created_at);
             let author = json!(document.author);
             let key = message_hash(author.as_str().unwrap_or_default(), &document.speaker.name, &document.content);
-            if let Some((id, exchange)) = known.take(key, created_at) {
+            if let Some((seq, exchange)) = known.take(key, created_at) {
                 if let (Some(number), Some(turn)) = (document.exchange, exchange) {
                     writer.exchanges.entry(number).or_insert(turn);
                 }
-                writer.placed.push(id);
+                writer.placed.push(seq);
                 report.counts.unchanged += 1;
                 continue;
             }
             // Tokens are counted only for texts that a model read, for its window.
             let seen = document.exchange.map(|_| document.prompt_text.as_ref().unwrap_or(&document.content).clone());
             let tokens = tokens::count_apart(seen.unwrap_or_default()).await?;
-            new.push(writer.row(place, document, tokens, created_at.unwrap_or_else(clock::now), &pointer)?);
+            let at = created_at.unwrap_or_else(clock::now);
+            new.push(writer.row(place, document, (seq, at), tokens, &pointer)?);
         }
         report.counts.created += u32::try_from(new.len()).unwrap_or(u32::MAX);
         report.messages_created += u32::try_from(new.len()).unwrap_or(u32::MAX);
         if !new.is_empty() {
-            let columns = "tenant_id, campaign_id, id, scene_id, type, speaker, content, flavor, roll, author, player_id, entity_id, \
+            let columns = "tenant_id, campaign_id, id, seq, scene_id, type, speaker, content, flavor, roll, author, player_id, entity_id, \
                            whisper_to, blind, turn_id, prompt_text, tokens, window_start, extensions, external_ref, created_at";
             let sql = format!(
                 "INSERT INTO message ({columns}) SELECT {columns} FROM jsonb_populate_recordset(NULL::message, $1)"
@@ -226,6 +232,15 @@ pub async fn messages(place: &Place<'_>, list: &[web::Bytes], names: &Names, rep
         }
     }
     Ok(())
+}
+
+/// The next places in the order of writing.
+async fn places(place: &Place<'_>, count: usize) -> Result<Vec<Seq>> {
+    let numbers: Vec<i64> = sqlx::query_scalar("SELECT nextval('message_seq_seq') FROM generate_series(1, $1)")
+        .bind(i64::try_from(count).unwrap_or(i64::MAX))
+        .fetch_all(&mut *place.tx.connection().await)
+        .await?;
+    Ok(numbers.into_iter().map(Seq).collect())
 }
 
 async fn scenes(place: &Place<'_>) -> Result<HashMap<String, Uuid>> {
@@ -243,8 +258,8 @@ struct Messages<'a> {
     ids: Ids,
     /// The turns of exchanges. The records of these turns are not imported.
     exchanges: HashMap<u32, Uuid>,
-    /// The ids of the messages so far, in order.
-    placed: Vec<Uuid>,
+    /// The places of the messages so far, in order.
+    placed: Vec<Seq>,
 }
 
 impl Messages<'_> {
@@ -252,8 +267,8 @@ impl Messages<'_> {
         &mut self,
         place: &Place<'_>,
         m: MessageDocument,
+        (seq, at): (Seq, OffsetDateTime),
         tokens: u32,
-        at: OffsetDateTime,
         pointer: &str,
     ) -> Result<Value> {
         let actor = |slug: &Option<String>, member: &str, find: &dyn Fn(&str) -> Option<Uuid>, what: &str| match slug {
@@ -281,13 +296,13 @@ impl Messages<'_> {
             return Err(Error::invalid(format!("{pointer}/content"), "invalid_value", "must not be empty"));
         }
         let id = self.ids.at(at);
-        self.placed.push(id);
-        let window = m.window_start.and_then(|n| self.placed.get(usize::try_from(n).ok()?)).copied();
+        self.placed.push(seq);
+        let window = m.window_start.and_then(|n| self.placed.get(usize::try_from(n).ok()?)).map(|start| start.0);
         Ok(json!({
-            "tenant_id": place.tx.tenant(), "campaign_id": place.campaign, "id": id, "scene_id": scene, "type": m.kind,
+            "tenant_id": place.tx.tenant(), "campaign_id": place.campaign, "id": id, "seq": seq.0, "scene_id": scene, "type": m.kind,
             "speaker": m.speaker, "content": m.content, "flavor": m.flavor, "roll": m.roll, "author": m.author,
             "player_id": player, "entity_id": entity, "whisper_to": whisper, "blind": m.blind,
-            "turn_id": m.exchange.map(|n| *self.exchanges.entry(n).or_insert_with(Uuid::now_v7)),
+            "turn_id": m.exchange.map(|n| *self.exchanges.entry(n).or_insert_with(clock::id)),
             "prompt_text": m.prompt_text.as_deref().map(prompt_text::imported), "tokens": tokens, "window_start": window, "extensions": m.extensions,
             "external_ref": m.external_ref, "created_at": time(at)?,
         }))

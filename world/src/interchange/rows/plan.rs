@@ -11,7 +11,10 @@ use super::{
     stored::{Found, Stored},
 };
 use crate::{actors, guidance::draft};
-use base::error::{Code, Error, Result};
+use base::{
+    clock,
+    error::{Code, Error, Result},
+};
 use edge::http::{
     bounds, patch, read,
     resource::{self, Place, Resource},
@@ -83,7 +86,7 @@ impl Writer<'_> {
         let mut columns = R::columns_of_known(self.place, checked::<R>(row.members)?).await?;
         columns.extend(row.beside_first);
         columns.extend(row.beside);
-        let id = Uuid::now_v7();
+        let id = clock::id();
         columns.insert("id".to_owned(), json!(id));
         columns.insert("tenant_id".to_owned(), json!(self.place.tx.tenant()));
         columns.insert("campaign_id".to_owned(), json!(self.place.campaign));

@@ -9,7 +9,7 @@ use super::{
     row::{Row, RowIdentity},
     stored::Stored,
 };
-use base::{error::Result, stored::Columns};
+use base::{clock, error::Result, stored::Columns};
 use edge::http::resource::{self, Place, Resource};
 
 /// How many candidates are tried for a row whose slug is taken.
@@ -71,7 +71,7 @@ impl Slugs {
         let is_free = |name: &String| !self.taken.contains(name) && !self.named.contains(name);
         let slug = wish
             .or_else(|| Self::names::<R>(row).find(is_free))
-            .unwrap_or_else(|| format!("{}_{}", R::TABLE, Uuid::now_v7().simple()));
+            .unwrap_or_else(|| format!("{}_{}", R::TABLE, clock::id().simple()));
         self.taken.insert(slug.clone());
         slug
     }
