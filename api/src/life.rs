@@ -1,5 +1,5 @@
-//! Shows other servers that this one is alive: a separate connection that holds an advisory lock and renews the leases of turns. By the way
-//! it reads the database's clock, which this process follows.
+//! Shows other servers that this one is alive: a separate connection that holds an advisory lock and renews the leases of turns. On the same
+//! connection it reads the database's clock, which this process follows.
 //!
 //! The connection does not belong to the pool, so renewing never queues behind requests. If it is lost or silent, another is opened
 //! at once, and no turn is given up. Other servers take over a turn only if its lease has expired, or if its server has neither
